@@ -1,0 +1,125 @@
+"""Symbolic layouts: how the axes of an array walk through memory.
+
+A *ranked* layout looks into a dense block of memory through ``axes``, each of which steps
+along one axis of the block.  A *loose* layout belongs to an array whose rank is not known;
+it keeps what can be said all the same.  An *opaque* layout says nothing.
+
+Sizes are integers, symbols (anything hashable; only equality is asked of it) or ``None``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Size: TypeAlias = int | Hashable | None
+
+REVERSED = "reversed"
+"""The pending permutation that reverses all axes, of an array whose rank is not known."""
+
+Swap: TypeAlias = tuple[int, int] | str
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One logical axis.
+
+    ``memory`` is the axis of the block that it steps along and ``step`` by how many of its
+    positions (``None``: not known).  ``whole`` tells whether it visits the whole of it;
+    ``None`` where that is not known.  An axis without ``memory`` is a new axis of size 1
+    or a broadcast one (``step`` 0), or its stride is not known (``step`` ``None``).
+    """
+
+    size: Size
+    memory: int | None = None
+    step: int | None = 0
+    whole: bool | None = True
+
+
+@dataclass(frozen=True, slots=True)
+class Loose:
+    """A layout of unknown rank: a dense block seen through ``swaps`` of axes, in order.
+
+    ``gapped`` where positions are skipped, ``broadcast`` where some are visited more than
+    once, ``units`` where an axis of size 1 was put in, so that a swap may move nothing.
+    """
+
+    swaps: tuple[Swap, ...] = ()
+    gapped: bool = False
+    broadcast: bool = False
+    units: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A ranked layout (``axes`` and ``memory``), a loose one (``loose``), or an opaque one."""
+
+    axes: tuple[Axis, ...] | None = None
+    memory: tuple[Size, ...] = ()
+    loose: Loose | None = None
+
+    @property
+    def sizes(self) -> tuple[Size, ...] | None:
+        """The size of each axis, or ``None`` where the rank is not known."""
+        return None if self.axes is None else tuple(axis.size for axis in self.axes)
+
+    @property
+    def rank(self) -> int | None:
+        """The number of axes, where known."""
+        return None if self.axes is None else len(self.axes)
+
+    @property
+    def opaque(self) -> bool:
+        """Whether nothing is known, not even the rank."""
+        return self.axes is None and self.loose is None
+
+
+OPAQUE = Layout()
+
+
+def dense(sizes: Iterable[Size]) -> Layout:
+    """Row-major without gaps: the last axis is the fastest."""
+    kept = tuple(sizes)
+    return _over_block(kept, tuple(range(len(kept))))
+
+
+def fortran(sizes: Iterable[Size]) -> Layout:
+    """Column-major without gaps: the first axis is the fastest."""
+    kept = tuple(sizes)
+    return _over_block(kept, tuple(reversed(range(len(kept)))))
+
+
+def channels_last(sizes: Iterable[Size]) -> Layout:
+    """``torch.channels_last`` (4 axes), ``torch.channels_last_3d`` (5), else opaque."""
+    kept = tuple(sizes)
+    if len(kept) not in (4, 5):
+        return unknown_strides(kept)
+    return in_order(kept, (0, *range(2, len(kept)), 1))
+
+
+def in_order(sizes: Iterable[Size], order: Iterable[int]) -> Layout:
+    """Without gaps, the axes laid out in memory as ``order`` says, outermost first."""
+    kept, order = tuple(sizes), tuple(order)
+    places = [0] * len(kept)
+    for place, axis in enumerate(order):
+        places[axis] = place
+    return _over_block(kept, tuple(places))
+
+
+def dense_any_rank() -> Layout:
+    """Row-major without gaps, of unknown rank."""
+    return Layout(loose=Loose())
+
+
+def unknown_strides(sizes: Iterable[Size]) -> Layout:
+    """Sizes known, strides not."""
+    return Layout(tuple(Axis(size, None, None, None) for size in sizes))
+
+
+def _over_block(sizes: tuple[Size, ...], places: tuple[int, ...]) -> Layout:
+    memory: list[Size] = [None] * len(sizes)
+    for size, place in zip(sizes, places, strict=True):
+        memory[place] = size
+    axes = tuple(Axis(size, place, 1) for size, place in zip(sizes, places, strict=True))
+    return Layout(axes, tuple(memory))
