@@ -1,0 +1,1 @@
+"""One module per output format; each offers ``render(report, view) -> Iterator[str]``."""

@@ -1,0 +1,59 @@
+"""The closing line of a report, counts by rule, and time by phase and rule."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from memlint.findings import Report, Severity
+from memlint.report.view import View, paint
+
+
+def closing_line(report: Report, view: View) -> str:
+    """How many findings there are, of which severity, in how many files."""
+    files = _count(report.files, "file")
+    if not report.findings:
+        text = paint("No findings", "good", view.color) + f" in {files}{_left_out(report)}."
+        return text + "\n"
+    by_severity = Counter(finding.severity for finding in report.findings)
+    kinds = ", ".join(
+        paint(_count(by_severity[severity], _NOUNS[severity]), severity.value, view.color)
+        for severity in sorted(by_severity, key=lambda s: -s.rank)
+    )
+    total = _count(len(report.findings), "finding")
+    return f"{total} ({kinds}) in {files}{_left_out(report)}.\n"
+
+
+_NOUNS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "info"}
+
+
+def _count(number: int, noun: str) -> str:
+    plural = "" if number == 1 or noun == "info" else "s"
+    return f"{number} {noun}{plural}"
+
+
+def _left_out(report: Report) -> str:
+    parts = []
+    if report.suppressed:
+        parts.append(f"{report.suppressed} suppressed")
+    if report.baselined:
+        parts.append(f"{report.baselined} in the baseline")
+    return f"; {', '.join(parts)}" if parts else ""
+
+
+def statistics(report: Report, view: View) -> Iterator[str]:
+    """One line per rule, the most frequent first."""
+    counts = Counter((finding.code, finding.name) for finding in report.findings)
+    if not counts:
+        return
+    digits = len(str(max(counts.values())))
+    for (code, name), count in sorted(counts.items(), key=lambda i: (-i[1], i[0])):
+        yield f"{count:>{digits}}  {paint(code, 'strong', view.color)}  {name}\n"
+
+
+def timings(report: Report) -> Iterator[str]:
+    """Seconds by phase or rule, the slowest first."""
+    yield f"{report.seconds:9.3f} s  in all, {_count(report.files, 'file')}"
+    yield f" ({report.cached} from the cache)\n"
+    for name, seconds in sorted(report.timings.items(), key=lambda item: (-item[1], item[0])):
+        yield f"{seconds:9.3f} s  {name}\n"
