@@ -221,6 +221,8 @@ def _member(kind: type[_Member]) -> Callable[[object, Path], _Member]:
 
 
 DEVICES = ("auto", "cuda", "cpu")
+SEVERITIES = tuple(severity.value for severity in Severity)
+CONFIDENCES = tuple(confidence.value for confidence in Confidence)
 
 
 KEYS: Mapping[str, Key] = {

@@ -1,0 +1,99 @@
+"""The command ``memlint``: commands by name, exit statuses, interruptions."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import click
+
+from memlint import __version__
+from memlint.cli.status import Status, silence_stdout
+
+
+class _Entry(NamedTuple):
+    module: str
+    command: str
+    help: str
+
+
+COMMANDS: Mapping[str, _Entry] = {
+    "check": _Entry("memlint.cli.check", "check", "Find memory-inefficient code."),
+    "rules": _Entry("memlint.cli.rules", "rules", "List all rules."),
+    "explain": _Entry("memlint.cli.explain", "explain", "Show the page of a rule."),
+    "clean": _Entry("memlint.cli.clean", "clean", "Remove caches."),
+    "new-rule": _Entry("memlint.cli.new_rule", "new_rule", "Write the files of a new rule."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module when the command is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands, in the order in which they are most used."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        import importlib
+
+        entry = COMMANDS[cmd_name]
+        command = getattr(importlib.import_module(entry.module), entry.command)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", message="memlint %(version)s")
+def cli() -> None:
+    """Find memory-inefficient machine-learning code by reading it."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave the process with its exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        # File names may hold bytes that no encoding can show.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    status = _run(list(sys.argv[1:] if arguments is None else arguments))
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence_stdout()
+    sys.exit(status)
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        result = cli.main(arguments, prog_name="memlint", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return Status.INTERRUPTED
+    except BrokenPipeError:
+        silence_stdout()
+        return Status.CLEAN
+    except Exception as error:
+        return _internal_error(error)
+    return result if isinstance(result, int) else Status.CLEAN
+
+
+def _internal_error(error: Exception) -> int:
+    if os.environ.get("MEMLINT_TRACEBACK"):
+        import traceback
+
+        traceback.print_exception(error)
+    summary = f"{type(error).__name__}: {error}"
+    click.echo(f"error: internal error: {summary}", err=True)
+    click.echo("       (set MEMLINT_TRACEBACK=1 to see where)", err=True)
+    return Status.ERROR
