@@ -4,6 +4,14 @@ Every operation is pure and total: on input that the program could not have mean
 back to a layout about which less is known, and never raises.
 """
 
+from memlint.analysis.axes.elementwise import (
+    broadcast_sizes,
+    converted,
+    elementwise,
+    natural,
+    preserved,
+)
+from memlint.analysis.axes.indexing import Cut, IndexItem, Item, index
 from memlint.analysis.axes.model import (
     OPAQUE,
     Axis,
@@ -15,19 +23,87 @@ from memlint.analysis.axes.model import (
     dense_any_rank,
     fortran,
     in_order,
+    resolve,
     unknown_strides,
+)
+from memlint.analysis.axes.pattern import rearrange
+from memlint.analysis.axes.queries import channels_last as is_channels_last
+from memlint.analysis.axes.queries import (
+    contiguous,
+    fastest_axis,
+    non_overlapping_and_dense,
+    stride_order,
+    strides,
+)
+from memlint.analysis.axes.reshape import flatten, reshape, resolve_sizes, unflatten
+from memlint.analysis.axes.views import (
+    NOT_KNOWN,
+    NotKnown,
+    diagonal,
+    expand,
+    give_rank,
+    movedim,
+    narrow,
+    permute,
+    reverse,
+    select,
+    slice_axis,
+    split,
+    squeeze,
+    t,
+    transpose,
+    unfold,
+    unsqueeze,
 )
 
 __all__ = [
+    "NOT_KNOWN",
     "OPAQUE",
     "Axis",
+    "Cut",
+    "IndexItem",
+    "Item",
     "Layout",
     "Loose",
+    "NotKnown",
     "Size",
+    "broadcast_sizes",
     "channels_last",
+    "contiguous",
+    "converted",
     "dense",
     "dense_any_rank",
+    "diagonal",
+    "elementwise",
+    "expand",
+    "fastest_axis",
+    "flatten",
     "fortran",
+    "give_rank",
     "in_order",
+    "index",
+    "is_channels_last",
+    "movedim",
+    "narrow",
+    "natural",
+    "non_overlapping_and_dense",
+    "permute",
+    "preserved",
+    "rearrange",
+    "reshape",
+    "resolve",
+    "resolve_sizes",
+    "reverse",
+    "select",
+    "slice_axis",
+    "split",
+    "squeeze",
+    "stride_order",
+    "strides",
+    "t",
+    "transpose",
+    "unflatten",
+    "unfold",
     "unknown_strides",
+    "unsqueeze",
 ]

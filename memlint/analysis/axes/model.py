@@ -122,4 +122,50 @@ def _over_block(sizes: tuple[Size, ...], places: tuple[int, ...]) -> Layout:
     for size, place in zip(sizes, places, strict=True):
         memory[place] = size
     axes = tuple(Axis(size, place, 1) for size, place in zip(sizes, places, strict=True))
-    return Layout(axes, tuple(memory))
+    return ranked(axes, tuple(memory))
+
+
+def ranked(axes: Iterable[Axis], memory: tuple[Size, ...]) -> Layout:
+    """A ranked layout in its simplest form.
+
+    Axes of size 1 step nowhere, so they leave the block; outer parts of the block that no
+    axis visits change no stride, so they are cut off.
+    """
+    kept = tuple(Axis(1) if axis.size == 1 and axis.memory is not None else axis for axis in axes)
+    used = {axis.memory for axis in kept}
+    first = min((place for place in used if place is not None), default=len(memory))
+    places = [n for n, size in enumerate(memory) if n >= first and (size != 1 or n in used)]
+    renumbered = {old: new for new, old in enumerate(places)}
+    kept = tuple(
+        axis
+        if axis.memory is None
+        else Axis(axis.size, renumbered[axis.memory], axis.step, axis.whole)
+        for axis in kept
+    )
+    return Layout(*_narrowed(kept, tuple(memory[place] for place in places)))
+
+
+def _narrowed(
+    axes: tuple[Axis, ...], memory: tuple[Size, ...]
+) -> tuple[tuple[Axis, ...], tuple[Size, ...]]:
+    """The outermost axis of the block, cut to the part that is visited."""
+    users = [number for number, axis in enumerate(axes) if axis.memory == 0]
+    if len(users) != 1:
+        return axes, memory
+    axis = axes[users[0]]
+    if axis.step != 1 or axis.whole is True:
+        return axes, memory
+    whole = Axis(axis.size, 0, 1)
+    return (*axes[: users[0]], whole, *axes[users[0] + 1 :]), (axis.size, *memory[1:])
+
+
+def with_axes(layout: Layout, axes: Iterable[Axis]) -> Layout:
+    """The same memory seen through other axes."""
+    return ranked(axes, layout.memory)
+
+
+def resolve(axis: int, rank: int) -> int | None:
+    """An axis number counted from the front, or ``None`` where there is no such axis."""
+    if not -rank <= axis < rank:
+        return None
+    return axis % rank
