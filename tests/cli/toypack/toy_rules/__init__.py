@@ -1,0 +1,1 @@
+"""A rule pack that flags calls by their names."""
