@@ -1,0 +1,206 @@
+"""Results of earlier runs, by path, size and time, then by content.
+
+One JSON file holds the results of all files under one configuration; its name is a hash
+of whatever else the results depend on: the rules and settings, and the code of memlint and
+of the rule packs.  A damaged file is ignored and written anew; two runs at once may lose
+each other's entries, never mix them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import memlint
+from memlint.config import Settings
+from memlint.linter.codec import decode_result, encode_result
+from memlint.linter.file import FileResult
+from memlint.rule import Rule, RuleSet
+
+CACHE_NAME = ".memlint_cache"
+_FORMAT = 1
+# A file changed this shortly before it was looked at may change again with the same time.
+_SETTLED_NS = 50_000_000
+_KEPT_FILES = 16
+_TAG = (
+    "Signature: 8a477f597d28d172789f06886806bc55\n"
+    "# This folder holds results of memlint and may be deleted at any time.\n"
+)
+_DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError)
+
+
+def cache_directory(settings: Settings) -> Path:
+    """Where the results for the files of a configuration are kept."""
+    return settings.cache_dir or settings.root / CACHE_NAME
+
+
+class Cache:
+    """The kept results for the files under one configuration.
+
+    Entries are ``[size, mtime_ns, digest, result]``.
+    """
+
+    def __init__(self, directory: Path, key: str) -> None:
+        self._directory = directory
+        self._file = directory / f"{key}.json"
+        self._opened_ns = time.time_ns()
+        self._entries, self._pruned_at = _load(self._file)
+        self._changed = False
+        self._seen = 0
+
+    def lookup(self, inside: str, size: int, mtime_ns: int, path: str) -> FileResult | None:
+        """The result of a file whose size and time are the known ones."""
+        entry = self._entries.get(inside)
+        if entry is None:
+            return None
+        self._seen += 1
+        try:
+            if entry[0] != size or entry[1] != mtime_ns:
+                return None
+            return decode_result(entry[3], path)
+        except _DAMAGE:
+            return None
+
+    def digest(self, inside: str, path: str) -> str:
+        """The digest of the content whose result is kept for a file; empty if there is none."""
+        entry = self._entries.get(inside)
+        if entry is None:
+            return ""
+        try:
+            decode_result(entry[3], path)
+            return str(entry[2])
+        except _DAMAGE:
+            return ""
+
+    def renew(
+        self, inside: str, size: int, mtime_ns: int, path: str, result: FileResult
+    ) -> FileResult:
+        """Keep a result; one that says "unchanged" is answered with the one that is kept."""
+        if result.unchanged:
+            entry = self._entries[inside]
+            entry[0], entry[1] = size, self._settled(mtime_ns)
+            self._changed = True
+            return decode_result(entry[3], path)
+        if result.lasting:
+            settled = self._settled(mtime_ns)
+            self._entries[inside] = [size, settled, result.digest, encode_result(result)]
+            self._changed = True
+        elif self._entries.pop(inside, None) is not None:
+            self._changed = True
+        return result
+
+    def save(self) -> str | None:
+        """Write what has changed.  Returns what went wrong, if anything."""
+        if not self._changed:
+            return None
+        if len(self._entries) > 2 * self._pruned_at + 1000:
+            self._prune()
+        content = json.dumps([_FORMAT, self._pruned_at, self._entries], separators=(",", ":"))
+        try:
+            _prepare(self._directory)
+            temporary = self._file.with_name(f"{self._file.name}.{os.getpid()}.tmp")
+            try:
+                temporary.write_text(content, encoding="ascii")
+                os.replace(temporary, self._file)
+            finally:
+                temporary.unlink(missing_ok=True)
+            _drop_oldest(self._directory)
+        except OSError as error:
+            return f"the cache cannot be written: {error}"
+        return None
+
+    def _settled(self, mtime_ns: int) -> int:
+        return mtime_ns if mtime_ns < self._opened_ns - _SETTLED_NS else 0
+
+    def _prune(self) -> None:
+        root = self._directory.parent
+        self._entries = {p: e for p, e in self._entries.items() if os.path.exists(root / p)}
+        self._pruned_at = len(self._entries)
+
+
+def _load(file: Path) -> tuple[dict[str, list[Any]], int]:
+    try:
+        content = json.loads(file.read_bytes())
+        version, pruned_at, entries = content
+        if version == _FORMAT and isinstance(pruned_at, int) and isinstance(entries, dict):
+            return entries, pruned_at
+    except (OSError, ValueError, TypeError, RecursionError):
+        pass  # absent, unreadable or damaged: all the same, it is written anew
+    return {}, 0
+
+
+def _prepare(directory: Path) -> None:
+    if not directory.is_dir():
+        directory.mkdir(parents=True, exist_ok=True)
+    for name, content in (("CACHEDIR.TAG", _TAG), (".gitignore", "*\n")):
+        if not (directory / name).exists():
+            (directory / name).write_text(content, encoding="ascii")
+
+
+def _drop_oldest(directory: Path) -> None:
+    files = sorted(directory.glob("*.json"), key=os.path.getmtime)
+    for file in files[:-_KEPT_FILES]:
+        file.unlink(missing_ok=True)
+
+
+def cache_key(settings: Settings, rules: Iterable[type[Rule]], ruleset: RuleSet) -> str:
+    """A hash of all that a result depends on besides the file."""
+    options: dict[str, Mapping[str, Any]] = {
+        name: dict(sorted(table.items())) for name, table in settings.rule_options.items()
+    }
+    traits = [
+        _FORMAT,
+        sys.version_info[:3],
+        [rule.code for rule in rules],
+        sorted(settings.per_file_ignores.items()),
+        settings.min_confidence.value,
+        settings.target_device,
+        settings.target_torch,
+        settings.target_numpy,
+        settings.target_python,
+        settings.max_file_size,
+        sorted(options.items()),
+        ruleset.packs,
+        [str(error) for error in ruleset.errors],
+    ]
+    hashed = blake2b(repr(traits).encode("utf-8", "surrogatepass"), digest_size=16)
+    hashed.update(memlint.__version__.encode())
+    for package in ("memlint", *sorted(package for package, _ in ruleset.packs)):
+        _hash_code(package, hashed)
+    return hashed.hexdigest()
+
+
+def _hash_code(package: str, hashed: blake2b) -> None:
+    """Take in the state of a package's files: a version alone says little while it is written."""
+    try:
+        spec = find_spec(package)
+    except (ImportError, ValueError):
+        return
+    if spec is None or not spec.submodule_search_locations:
+        return
+    for location in spec.submodule_search_locations:
+        for path, status in _code_files(location):
+            hashed.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+
+
+def _code_files(location: str) -> list[tuple[str, os.stat_result]]:
+    found: list[tuple[str, os.stat_result]] = []
+    pending = [location]
+    while pending:
+        try:
+            with os.scandir(pending.pop()) as listing:
+                for entry in listing:
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+                    elif entry.name.endswith(".py"):
+                        found.append((entry.path[len(location) :], entry.stat()))
+        except OSError:
+            continue  # what cannot be listed cannot have been imported either
+    return sorted(found, key=lambda item: item[0])

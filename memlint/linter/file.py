@@ -1,0 +1,220 @@
+"""One file: bytes in, findings and errors out.  Runs in a worker process."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from time import perf_counter
+from typing import NamedTuple
+
+from memlint.config import Settings
+from memlint.findings import FileError, Finding
+from memlint.linter.finish import Finished, finish
+from memlint.linter.gate import Gate
+from memlint.rule import Draft, Rule, RuleFailure, handlers
+from memlint.selection import ignored_in
+from memlint.source.discover import os_error_text
+from memlint.source.model import Source
+from memlint.source.notebook import NOTEBOOK_SUFFIX
+from memlint.source.read import SourceError, decode_source
+
+
+class Job(NamedTuple):
+    """A file to be linted.
+
+    ``plan`` is the number of its plan; ``known_digest`` that of the content whose result the
+    cache holds, if any; ``data`` the content if it does not come from the file.
+    """
+
+    path: str
+    inside: str
+    plan: int
+    size: int
+    known_digest: str = ""
+    data: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """What came of one file.
+
+    ``unchanged``: the content is the one that the cache knows, nothing was done.
+    ``lasting``: the same content will give the same result, so that it may be cached.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    errors: tuple[FileError, ...] = ()
+    suppressed: int = 0
+    digest: str = ""
+    unchanged: bool = False
+    lasting: bool = True
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+
+def failed(path: str, message: str) -> FileResult:
+    """The result of a file that could not be worked through, for a reason that may pass."""
+    return FileResult(errors=(FileError(path, message),), lasting=False)
+
+
+class Plan:
+    """What to do with the files under one configuration."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        rules: tuple[type[Rule], ...],
+        known: Mapping[str, type[Rule]],
+        timed: bool = False,
+    ) -> None:
+        self.settings = settings
+        self.known = known
+        self.timed = timed
+        self.rules = [rule(settings.rule_options.get(rule.name)) for rule in rules]
+        self._gate = Gate(self.rules)
+
+    def run(self, job: Job) -> FileResult:
+        """Lint one file.  Raises nothing but ``KeyboardInterrupt`` and ``SystemExit``."""
+        clock = _Clock(self.timed)
+        try:
+            data = job.data
+            if data is None:
+                with open(job.path, "rb") as file:
+                    data = file.read(self.settings.max_file_size + 1)
+        except OSError as error:
+            return failed(job.path, f"cannot be read: {os_error_text(error)}")
+        if len(data) > self.settings.max_file_size and job.data is None:
+            return too_large(job.path, len(data), self.settings)
+        digest = content_digest(data)
+        clock.lap("read")
+        if digest == job.known_digest:
+            return FileResult(digest=digest, unchanged=True)
+        return self._lint(job, data, digest, clock)
+
+    def _lint(self, job: Job, data: bytes, digest: str, clock: _Clock) -> FileResult:
+        active = self._active(job.inside)
+        speaking = self._gate.pass_through(data)
+        if len(active) < len(self.rules):
+            speaking = [rule for rule in speaking if rule in active]
+        clock.lap("gate")
+        if not speaking and b"\0" not in data and not job.path.endswith(NOTEBOOK_SUFFIX):
+            return FileResult(digest=digest, timings=clock.laps)
+        result = self._lint_program(job, data, active, speaking, clock)
+        return replace(result, digest=digest, timings=clock.laps)
+
+    def _lint_program(
+        self, job: Job, data: bytes, active: list[Rule], speaking: list[Rule], clock: _Clock
+    ) -> FileResult:
+        try:
+            source = decode_source(data, job.path)
+            tree = ast.parse(source.text)
+        except SourceError as error:
+            return FileResult(errors=(error.entry(job.path),))
+        except SyntaxError as error:
+            return FileResult(errors=(_syntax_entry(source, error),))
+        except (MemoryError, RecursionError):
+            return failed(job.path, "cannot be parsed: nested too deeply")
+        except ValueError as error:
+            return failed(job.path, f"cannot be parsed: {error}")
+        clock.lap("parse")
+        drafts, errors = _analyzed(source, tree, speaking, self.settings)
+        clock.lap("analyze")
+        # What rules that failed would have found is not known: no suppression is unused then.
+        judged = active if not errors else [rule for rule in active if handlers(type(rule))]
+        finished = Finished((), 0)
+        try:
+            finished = finish(
+                source,
+                tree,
+                drafts,
+                inside=job.inside,
+                min_confidence=self.settings.min_confidence,
+                active=judged,
+                known=self.known,
+            )
+        except Exception as error:  # a defect here must not cost the findings of other files
+            errors.append(_internal_error(job.path, error))
+        clock.lap("report")
+        return FileResult(
+            finished.findings, tuple(errors), finished.suppressed, lasting=not errors
+        )
+
+    def _active(self, inside: str) -> list[Rule]:
+        ignored = ignored_in(self.settings, inside, [type(rule) for rule in self.rules])
+        return [rule for rule in self.rules if rule.code not in ignored]
+
+
+def content_digest(data: bytes) -> str:
+    """The hash by which contents are compared."""
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+def too_large(path: str, size: int, settings: Settings) -> FileResult:
+    """The result of a file over the size limit."""
+    limit = settings.max_file_size
+    return failed(
+        path,
+        f"skipped: larger than max-file-size ({max(size, limit + 1):,} > {limit:,} bytes); "
+        f"raise max-file-size in the configuration to include it",
+    )
+
+
+class _Clock:
+    def __init__(self, running: bool) -> None:
+        self.laps: dict[str, float] = {}
+        self._running = running
+        self._last = perf_counter() if running else 0.0
+
+    def lap(self, phase: str) -> None:
+        if self._running:
+            now = perf_counter()
+            self.laps[phase] = self.laps.get(phase, 0.0) + now - self._last
+            self._last = now
+
+
+def _analyzed(
+    source: Source, tree: ast.Module, rules: list[Rule], settings: Settings
+) -> tuple[list[Draft], list[FileError]]:
+    from memlint.analysis import analyze
+
+    drafts: list[Draft] = []
+    errors: list[FileError] = []
+    told = [rule for rule in rules if handlers(type(rule))]
+    if not told:
+        return drafts, errors
+    try:
+        for outcome in analyze(source, tree, told, settings):
+            if isinstance(outcome, RuleFailure):
+                message = f"rule {outcome.rule} failed: {outcome.error}"
+                errors.append(FileError(source.path, message))
+            else:
+                drafts.append(outcome)
+    except RecursionError:
+        errors.append(FileError(source.path, "cannot be analysed: nested too deeply"))
+    except MemoryError:
+        errors.append(FileError(source.path, "cannot be analysed: not enough memory"))
+    except Exception as error:  # a defect of the analysis must cost one file only
+        errors.append(_internal_error(source.path, error))
+    return drafts, errors
+
+
+def _syntax_entry(source: Source, error: SyntaxError) -> FileError:
+    version = ".".join(map(str, sys.version_info[:2]))
+    message = f"cannot be parsed as Python {version}: {error.msg}"
+    if not error.lineno:
+        return FileError(source.path, message)
+    line, column = error.lineno, max(error.offset or 1, 1)
+    cell, location = source.place_of(line, column)
+    return FileError(source.path, message, cell, location)
+
+
+def _internal_error(path: str, error: Exception) -> FileError:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
+    return FileError(
+        path, f"internal error of memlint: {type(error).__name__}: {error} (at {place})"
+    )

@@ -1,0 +1,129 @@
+"""From drafts, which speak of nodes, to findings, which speak of files and lines."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from memlint.findings import Confidence, Finding, Fix, Place, TextEdit
+from memlint.linter.fingerprint import Fingerprints
+from memlint.linter.own_rules import UnusedSuppression
+from memlint.rule import Draft, DraftFix, Rule
+from memlint.source.model import Source
+from memlint.source.statements import Statement, span, statement_of
+from memlint.source.suppress import read_suppressions
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The findings of one file in order, and how many more were suppressed by comments."""
+
+    findings: tuple[Finding, ...]
+    suppressed: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    draft: Draft
+    statement: Statement
+
+
+def finish(
+    source: Source,
+    tree: ast.Module,
+    drafts: Iterable[Draft],
+    *,
+    inside: str,
+    min_confidence: Confidence,
+    active: Sequence[Rule],
+    known: Mapping[str, type[Rule]],
+) -> Finished:
+    """Weed out the drafts and give what is left a place and a fingerprint.
+
+    ``inside`` is the file's path relative to the project, ``active`` are all rules that ran.
+    """
+    placed = [
+        _Placed(draft, statement_of(tree, draft.node))
+        for draft in drafts
+        if draft.confidence.rank >= min_confidence.rank
+    ]
+    placed = _without_repeated(_without_superseded(placed))
+    judge = next((rule for rule in active if isinstance(rule, UnusedSuppression)), None)
+    if not placed and judge is None:
+        return Finished((), 0)
+    suppressions = read_suppressions(source.text)
+    shown = [p for p in placed if not suppressions.cover(_first_line(p.draft), *_label(p.draft))]
+    suppressed = len(placed) - len(shown)
+    if judge is not None:
+        classes = [type(rule) for rule in active]
+        for draft in judge.report(source, suppressions, classes, known):
+            shown.append(_Placed(draft, statement_of(tree, draft.node)))
+    shown.sort(key=lambda p: (span(p.draft.node), p.draft.rule.code))
+    fingerprints = Fingerprints(inside)
+    findings = [_finding(source, p, fingerprints) for p in shown]
+    return Finished(tuple(sorted(findings, key=lambda f: f.sort_key)), suppressed)
+
+
+def _first_line(draft: Draft) -> int:
+    return draft.node.lineno  # type: ignore[attr-defined,no-any-return]
+
+
+def _label(draft: Draft) -> tuple[str, str]:
+    return draft.rule.code, draft.rule.name
+
+
+def _without_superseded(placed: Sequence[_Placed]) -> list[_Placed]:
+    stronger = [p for p in placed if p.draft.rule.supersedes]
+    if not stronger:
+        return list(placed)
+    return [p for p in placed if not any(_supersedes(other, p) for other in stronger)]
+
+
+def _supersedes(one: _Placed, other: _Placed) -> bool:
+    if other.draft.rule.name not in one.draft.rule.supersedes:
+        return False
+    if one.statement.node is other.statement.node:
+        return True
+    (start, end), (other_start, other_end) = span(one.draft.node), span(other.draft.node)
+    return start < other_end and other_start < end
+
+
+def _without_repeated(placed: Iterable[_Placed]) -> list[_Placed]:
+    kept: dict[tuple[object, ...], _Placed] = {}
+    for p in placed:
+        kept.setdefault((p.draft.rule.code, span(p.draft.node)), p)
+    return list(kept.values())
+
+
+def _finding(source: Source, placed: _Placed, fingerprints: Fingerprints) -> Finding:
+    draft, statement = placed.draft, placed.statement
+    cell, location = source.place(draft.node)
+    return Finding(
+        code=draft.rule.code,
+        name=draft.rule.name,
+        severity=draft.severity,
+        confidence=draft.confidence,
+        path=source.path,
+        cell=cell,
+        location=location,
+        message=draft.message,
+        help=draft.help,
+        related=tuple(
+            Place(related.message, source.path, *source.place(related.node))
+            for related in draft.related
+        ),
+        fix=None if draft.fix is None else _fix(source, draft.fix),
+        fingerprint=fingerprints.of(
+            statement.qualname, statement.text(source), draft.rule.code
+        ),
+        url=draft.rule.url(),
+    )
+
+
+def _fix(source: Source, fix: DraftFix) -> Fix:
+    edits = tuple(
+        TextEdit(source.path, *source.place(replacement.node), replacement.content)
+        for replacement in fix.replacements
+    )
+    return Fix(fix.applicability, fix.message, edits)

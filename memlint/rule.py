@@ -1,0 +1,232 @@
+"""What a rule is, and how rules are found.
+
+A rule is one class in one file of a rule pack.  A pack is an importable package named by
+an entry point of the group ``memlint.rules``; every module in it is imported and every
+concrete :class:`Rule` subclass defined there is a rule.  Nothing is registered by hand.
+
+A rule's ``check*`` methods are called with the events that the analysis finds: the
+annotation of a method's first argument says with which kind.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, ClassVar
+
+from memlint.findings import Applicability, Confidence, FileError, Severity
+
+ENTRY_POINT_GROUP = "memlint.rules"
+DOCS_URL = "https://memlint.readthedocs.io/rules/{name}/"
+
+
+class Needs:
+    """Words that a source must hold before a rule can have anything to say about it.
+
+    Each group is a set of words, one of which must occur somewhere in the text; all
+    groups must be satisfied.  Words are plain substrings: they are a sieve, not a proof.
+    """
+
+    __slots__ = ("groups",)
+
+    def __init__(self, *groups: Iterable[str]) -> None:
+        self.groups: tuple[frozenset[str], ...] = tuple(frozenset(group) for group in groups)
+
+    def met_by(self, holds: Callable[[str], bool]) -> bool:
+        """Whether each group has a word for which ``holds`` is true."""
+        return all(any(holds(word) for word in group) for group in self.groups)
+
+    def __repr__(self) -> str:
+        return f"Needs({', '.join(repr(sorted(group)) for group in self.groups)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A setting of one rule, read from its table in the configuration."""
+
+    default: bool | int | float | str
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A second place of a draft: a node of the analysed tree, and why it matters."""
+
+    node: ast.AST
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """Replace the text that ``node`` spans by ``content``."""
+
+    node: ast.AST
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class DraftFix:
+    """A fix in terms of nodes of the analysed tree."""
+
+    message: str
+    replacements: tuple[Replacement, ...]
+    applicability: Applicability
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A finding in terms of nodes of the analysed tree, before it has a path and lines."""
+
+    rule: Rule
+    node: ast.AST
+    message: str
+    help: str
+    severity: Severity
+    confidence: Confidence
+    related: tuple[Related, ...] = ()
+    fix: DraftFix | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFailure:
+    """A rule that raised an exception; what the other rules found still counts."""
+
+    rule: str
+    error: str
+
+
+class Rule:
+    """Base class of all rules.  The docstring of a subclass is the rule's page."""
+
+    code: ClassVar[str] = ""
+    name: ClassVar[str] = ""
+    severity: ClassVar[Severity] = Severity.WARNING
+    default_on: ClassVar[bool] = True
+    applicability: ClassVar[Applicability] = Applicability.NONE
+    needs: ClassVar[Needs] = Needs()
+    needs_device: ClassVar[str | None] = None
+    supersedes: ClassVar[tuple[str, ...]] = ()
+    options: ClassVar[Mapping[str, Option]] = {}
+
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        self._options = dict(options or {})
+
+    def option(self, key: str) -> Any:
+        """The configured value of an option of this rule, or its default."""
+        return self._options.get(key, self.options[key].default)
+
+    @classmethod
+    def family(cls) -> str:
+        """The sub-package of the pack that the rule's module lies in."""
+        parts = cls.__module__.split(".")
+        return parts[-2] if len(parts) > 1 else parts[-1]
+
+    @classmethod
+    def url(cls) -> str:
+        """Where the rule's page stands on the documentation site."""
+        return DOCS_URL.format(name=cls.name)
+
+    @classmethod
+    def summary(cls) -> str:
+        """The first line of the rule's page."""
+        return (inspect.getdoc(cls) or "").partition("\n")[0]
+
+    def finding(
+        self,
+        node: ast.AST,
+        message: str,
+        help: str,
+        *,
+        severity: Severity | None = None,
+        confidence: Confidence = Confidence.HIGH,
+        related: Sequence[Related] = (),
+        fix: DraftFix | None = None,
+    ) -> Draft:
+        """A finding of this rule at ``node``."""
+        return Draft(
+            self, node, message, help, severity or self.severity, confidence, tuple(related), fix
+        )
+
+
+Check = Callable[[Any], Iterator[Draft]]
+
+
+@cache
+def handlers(rule: type[Rule]) -> tuple[tuple[type, str], ...]:
+    """The event class and the method name of each ``check*`` method of a rule."""
+    found = []
+    for name in dir(rule):
+        if not name.startswith("check"):
+            continue
+        method = getattr(rule, name)
+        hints = typing.get_type_hints(method)
+        parameters = [p for p in inspect.signature(method).parameters if p != "self"]
+        found.append((hints[parameters[0]], name))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """All rules of all packs, by code, and what could not be loaded."""
+
+    rules: Mapping[str, type[Rule]]
+    errors: tuple[FileError, ...] = ()
+    packs: tuple[tuple[str, str], ...] = field(default=())
+
+    def by_name(self, selector: str) -> type[Rule] | None:
+        """The rule with this code or name."""
+        if (rule := self.rules.get(selector.upper())) is not None:
+            return rule
+        return next((rule for rule in self.rules.values() if rule.name == selector), None)
+
+
+def _modules(package: str) -> Iterator[str]:
+    root = importlib.import_module(package)
+    yield package
+    for info in pkgutil.walk_packages(root.__path__, prefix=f"{package}."):
+        yield info.name
+
+
+def _rules_in(module_name: str) -> Iterator[type[Rule]]:
+    module = importlib.import_module(module_name)
+    for value in vars(module).values():
+        if (
+            isinstance(value, type)
+            and issubclass(value, Rule)
+            and value.__module__ == module_name
+            and value.code
+        ):
+            yield value
+
+
+def _version(point: EntryPoint) -> str:
+    return point.dist.version if point.dist is not None else ""
+
+
+def load_rules() -> RuleSet:
+    """Import every installed rule pack.  A pack that fails is an error entry, not an exception."""
+    rules: dict[str, type[Rule]] = {}
+    errors: list[FileError] = []
+    packs: list[tuple[str, str]] = []
+    for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: p.name):
+        packs.append((point.value, _version(point)))
+        try:
+            modules = list(_modules(point.value))
+        except Exception as error:  # a third party's package may raise anything
+            errors.append(FileError(point.value, f"rule pack could not be loaded: {error!r}"))
+            continue
+        for module_name in modules:
+            try:
+                for rule in _rules_in(module_name):
+                    handlers(rule)
+                    rules[rule.code] = rule
+            except Exception as error:  # as above: one bad module must not cost the others
+                errors.append(FileError(module_name, f"rule could not be loaded: {error!r}"))
+    return RuleSet(dict(sorted(rules.items())), tuple(errors), tuple(packs))

@@ -1,0 +1,64 @@
+"""A source file as the analysis sees it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from memlint.findings import Location
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A code cell of a notebook: its number (over all cells, from 1) and its first program line."""
+
+    number: int
+    first_line: int
+    lines: int
+
+
+@dataclass(slots=True)
+class Source:
+    """One program: the text of a file, or of a notebook's code cells joined in order.
+
+    ``path`` is what the user is shown.  ``text`` is what is parsed; a notebook's cells
+    follow each other in it, each starting on its own line, magics blanked out.
+    """
+
+    path: str
+    text: str
+    cells: Sequence[Cell] = ()
+    _lines: list[str] = field(default_factory=list)
+
+    @property
+    def lines(self) -> list[str]:
+        """The text's lines as Python's tokenizer counts them, without their ends."""
+        if not self._lines:
+            self._lines = self.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        return self._lines
+
+    def place(self, node: ast.AST) -> tuple[int | None, Location]:
+        """The cell and the location of a node of the parsed text."""
+        line, end_line = node.lineno, node.end_lineno  # type: ignore[attr-defined]
+        start = self._column(line, node.col_offset)  # type: ignore[attr-defined]
+        end = self._column(end_line, node.end_col_offset)  # type: ignore[attr-defined]
+        cell, shift = self._cell(line)
+        return cell, Location(line - shift, start, end_line - shift, end)
+
+    def place_of(self, line: int, column: int) -> tuple[int | None, Location]:
+        """The cell and the location of one character of the text."""
+        cell, shift = self._cell(line)
+        return cell, Location(line - shift, column, line - shift, column + 1)
+
+    def _column(self, line: int, offset: int) -> int:
+        text = self.lines[line - 1]
+        if text.isascii():
+            return offset + 1
+        return len(text.encode("utf-8")[:offset].decode("utf-8", "replace")) + 1
+
+    def _cell(self, line: int) -> tuple[int | None, int]:
+        for cell in self.cells:
+            if cell.first_line <= line < cell.first_line + cell.lines:
+                return cell.number, cell.first_line - 1
+        return None, 0
