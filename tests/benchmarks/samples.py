@@ -87,7 +87,7 @@ def repeated(size: int) -> str:
 
 def _pieces(modules: Sequence[Path]) -> Iterator[str]:
     for module in modules:
-        lines = module.read_text(encoding="utf-8").splitlines(keepends=True)
+        lines = module.read_text(encoding="utf-8-sig").splitlines(keepends=True)
         # Only the first statement of a file may be a __future__ import.
         yield "".join(line for line in lines if not line.startswith("from __future__"))
 
@@ -97,6 +97,6 @@ def concatenated(modules: Sequence[Path], size: int) -> str:
     text = ""
     for piece in _pieces(modules):
         if len(text) + len(piece) > size:
-            break
+            continue
         text += piece + "\n"
     return text

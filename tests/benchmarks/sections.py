@@ -134,6 +134,9 @@ def time_growth(plan: Plan, kind: str, write: Callable[[int], str]) -> Section:
         path.write_text(write(size), encoding="utf-8")
         actual = path.stat().st_size / 1e6
         name = f"memlint, {actual:.2f} MB"
+        # A file that does not parse is done at once and would pass for a fast one.
+        if facts_of(name, path).errors:
+            raise SampleError(f"the sample of {actual:.2f} MB cannot be read as Python")
         those.append(c.memlint(name, path, "--no-cache", "--jobs", "1"))
         megabytes[name] = actual
     title = f"one growing file ({kind})"

@@ -26,10 +26,16 @@ def _section(section: Section) -> Iterator[str]:
     yield f"### {section.title[0].upper()}{section.title[1:]}\n"
     yield "| | median | fastest to slowest | CPU time | runs | MB/s | ratio | largest process |"
     yield "|---|---:|---:|---:|---:|---:|---:|---:|"
-    ordered = sorted(section.timings.values(), key=lambda timing: timing.median)
-    yield from (_row(section, timing) for timing in ordered)
+    yield from (_row(section, timing) for timing in _ordered(section))
     if section.missing:
         yield f"\nNot installed, not measured: {', '.join(section.missing)}."
+
+
+def _ordered(section: Section) -> list[Timing]:
+    """Growing files by their size, all else by the time that it took."""
+    if section.reference is None and section.megabytes:
+        return sorted(section.timings.values(), key=lambda timing: section.megabytes[timing.name])
+    return sorted(section.timings.values(), key=lambda timing: timing.median)
 
 
 def _row(section: Section, timing: Timing) -> str:
