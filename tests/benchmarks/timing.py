@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
-class ContenderFailed(Exception):
+class ContenderError(Exception):
     """A command ended with a status that it should not have ended with."""
 
 
@@ -104,7 +104,7 @@ def run_once(contender: Contender, directory: Path) -> Run:
             errors.seek(0)
             tail = errors.read().decode(errors="replace")[-2000:]
             command = " ".join(contender.command)
-            raise ContenderFailed(f"status {process.returncode} from: {command}\n{tail}")
+            raise ContenderError(f"status {process.returncode} from: {command}\n{tail}")
     return Run(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
 
 
