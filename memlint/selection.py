@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from memlint.rule import Rule, RuleSet
@@ -76,13 +77,18 @@ def ignored_in(settings: Settings, path: str, rules: Sequence[type[Rule]]) -> fr
     """
     if not settings.per_file_ignores:
         return frozenset()
-    from pathspec import PathSpec
-
     codes: set[str] = set()
     for pattern, selectors in settings.per_file_ignores.items():
-        if PathSpec.from_lines("gitignore", [pattern]).match_file(path):
+        if _matcher(pattern)(path):
             codes.update(r.code for r in rules if any(matches(s, r) for s in selectors))
     return frozenset(codes)
+
+
+@cache
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines([pattern]).match_file
 
 
 def unknown_selector(selector: str, rules: RuleSet) -> str | None:
