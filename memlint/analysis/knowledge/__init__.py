@@ -1,0 +1,152 @@
+"""What calls of torch, numpy, cupy and einops do to arrays: tables, and how they are asked.
+
+Each row of the tables names the operation, what it does, and the calls that prove it; the
+tests run those calls on real arrays and compare.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+
+from memlint.analysis.axes import OPAQUE, dense_any_rank
+from memlint.analysis.knowledge.kinds import ITEMSIZE, device_types, dtype_of
+from memlint.analysis.knowledge.model import Args, Call, Row, SliceValue, Table
+from memlint.analysis.knowledge.names import canonical
+from memlint.analysis.knowledge.subscripts import attribute, subscript
+from memlint.analysis.values import Alternatives, Site, Tensor, Value, join
+
+__all__ = [
+    "ITEMSIZE",
+    "Args",
+    "SliceValue",
+    "attribute",
+    "call_function",
+    "call_method",
+    "canonical",
+    "dense_any_rank",
+    "device_types",
+    "dtype_of",
+    "functions",
+    "methods",
+    "subscript",
+    "view_method",
+]
+
+_MAX_COMBINATIONS = 12
+
+_DISTINCTIVE = frozenset(
+    {"transpose", "permute", "t", "contiguous", "movedim", "moveaxis", "swapaxes", "swapdims"}
+    | {"expand", "expand_as", "narrow", "unsqueeze", "squeeze", "unflatten", "view_as"}
+    | {"reshape", "ravel", "diagonal", "unfold", "as_strided", "chunk", "reshape_as"}
+)
+
+
+def call_function(name: str, args: Args, node: ast.AST, site: Site) -> Value | None:
+    """The result of calling the library function ``name``; ``None`` where it is not known."""
+    row = functions().get(name)
+    if row is None:
+        return None
+    lib = name.partition(".")[0]
+    return _apply(
+        row, Call(name.rpartition(".")[2], "" if lib == "einops" else lib, args, node, site)
+    )
+
+
+def call_method(receiver: Tensor, name: str, args: Args, node: ast.AST, site: Site) -> Value | None:
+    """The result of the method ``name`` of an array; ``None`` where it is not known."""
+    row = methods(receiver.lib).get(name)
+    if row is None:
+        return None
+    given = Args((receiver, *args.positional), args.keywords, args.open)
+    return _apply(row, Call(name, receiver.lib, given, node, site))
+
+
+def view_method(name: str, lib: str) -> bool:
+    """Whether ``name`` is a method that only arrays have, so that its receiver is one."""
+    return name in _DISTINCTIVE and name in methods(lib)
+
+
+def _apply(row: Row, call: Call) -> Value | None:
+    if call.args.open:
+        return _unsure(row, call)
+    for place, value in enumerate(call.args.positional):
+        if isinstance(value, Alternatives):
+            return _by_alternative(row, call, place, value)
+    return row.apply(call)
+
+
+def _by_alternative(row: Row, call: Call, place: int, value: Alternatives) -> Value | None:
+    """The result for each value that an argument may have."""
+    count = 1
+    for argument in call.args.positional:
+        count *= len(argument.values) if isinstance(argument, Alternatives) else 1
+    if count > _MAX_COMBINATIONS:
+        return None
+    results: list[Value] = []
+    for one in value.values:
+        before, after = call.args.positional[:place], call.args.positional[place + 1 :]
+        args = Args((*before, one, *after), call.args.keywords, False)
+        result = _apply(row, Call(call.name, call.lib, args, call.node, call.site))
+        if result is None:
+            return None
+        results.append(result)
+    return join(results)
+
+
+def _unsure(row: Row, call: Call) -> Value | None:
+    """The result where arguments are not seen: only that it is an array, if it is one."""
+    seen = Args(call.args.positional[:1], {}, False)
+    result = row.apply(Call(call.name, call.lib, seen, call.node, call.site))
+    if not isinstance(result, Tensor):
+        return None
+    made_dense = call.name in _DENSE_MAKERS
+    return Tensor(result.lib, dense_any_rank() if made_dense else OPAQUE, site=None)
+
+
+_DENSE_MAKERS = frozenset({"zeros", "ones", "rand", "randn", "full", "randint", "arange"})
+
+
+@cache
+def functions() -> Table:
+    """All functions in the tables, by full name."""
+    from memlint.analysis.knowledge import (
+        einops,
+        numpy_rows,
+        torch_compute,
+        torch_create,
+        torch_views,
+    )
+
+    shared = {**torch_views.SHARED, **torch_compute.SHARED}
+    table: Table = {f"torch.{name}": row for name, row in shared.items()}
+    table |= torch_compute.FUNCTIONS
+    table |= torch_create.FUNCTIONS
+    for lib in ("numpy", "cupy"):
+        table |= {f"{lib}.{name}": row for name, row in numpy_rows.FUNCTIONS.items()}
+    table |= numpy_rows.UNPROVED
+    table |= einops.FUNCTIONS
+    return table
+
+
+@cache
+def methods(lib: str) -> Table:
+    """All methods of arrays of a library; of either, torch first, where it is not known."""
+    from memlint.analysis.knowledge import (
+        numpy_rows,
+        queries,
+        torch_compute,
+        torch_create,
+        torch_views,
+    )
+
+    torch = {**torch_views.SHARED, **torch_compute.SHARED, **torch_compute.METHODS}
+    torch |= torch_create.METHODS
+    torch |= torch_views.METHODS
+    torch |= queries.METHODS
+    array = {**numpy_rows.METHODS}
+    if lib == "cupy":
+        array |= queries.CUPY_METHODS
+    if lib in ("numpy", "cupy"):
+        return array
+    return torch if lib == "torch" else {**array, **torch}
