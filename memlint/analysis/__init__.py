@@ -1,0 +1,32 @@
+"""From text to meaning: what a program does to memory, as far as reading it can tell."""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Iterator, Sequence
+
+from memlint.config import Settings
+from memlint.rule import Draft, Rule, RuleFailure
+from memlint.source.model import Source
+
+
+def analyze(
+    source: Source, tree: ast.Module, rules: Sequence[Rule], settings: Settings
+) -> Iterator[Draft | RuleFailure]:
+    """The findings of ``rules`` in a program, as drafts; a rule that raises is a failure entry."""
+    from memlint.analysis.dispatch import Dispatcher
+    from memlint.analysis.events import ProgramStart
+    from memlint.analysis.interpreter import Interpreter
+
+    dispatcher = Dispatcher(rules)
+    yield from dispatcher.send(ProgramStart(tree, source))
+    if not dispatcher.wants_meaning:
+        return
+    interpreter = Interpreter(source, tree, settings.target_device)
+    for event in interpreter.events_of_program():
+        yield from dispatcher.send(event)
+
+
+__all__ = ["analyze"]
+_ = time

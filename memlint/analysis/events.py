@@ -1,0 +1,235 @@
+"""What the interpreter finds, as rules are told it.
+
+An event names the node it is about (for locations only: rules never walk trees) and
+carries abstract values.  Events marked *final* are emitted once per site, after the whole
+program has been read, with all that was learnt of the site.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from memlint.analysis.knowledge import SliceValue
+from memlint.analysis.values import Absent, Site, Symbol, Value
+from memlint.source.model import Source
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramStart:
+    """The first event of every program."""
+
+    tree: ast.Module
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """How a function is compiled: by Numba (``njit``, ``guvectorize`` ...) or otherwise."""
+
+    by: str
+    parallel: bool = False
+    nogil: bool = False
+    signatures: tuple[str, ...] = ()
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    """A loop as a nest sees it.
+
+    ``kind`` is "range", "prange", "while", "ndindex", "product" or "iterable".  ``symbol``
+    is its index; ``start``, ``stop`` and ``step`` are known for counted loops, ``trips``
+    where the number of iterations is.  ``iterates`` is what an "iterable" loop runs over.
+    """
+
+    node: ast.AST
+    kind: str
+    symbol: Symbol
+    variable: str
+    start: Value
+    stop: Value
+    step: Value
+    trips: int | None = None
+    iterates: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An element or slice access of an array inside a loop.
+
+    ``array`` is the text of the indexed expression, ``value`` what is known of it;
+    ``index`` has a value or slice per subscript (``a[i][j]`` counts as ``a[i, j]``).
+    ``mode`` is "load", "store" or "update" (``+=``).  ``conditional`` tells whether it
+    runs only on some iterations of its innermost loop.
+    """
+
+    node: ast.AST
+    statement: ast.AST
+    array: str
+    value: Value
+    index: tuple[Value | SliceValue, ...]
+    mode: str
+    conditional: bool
+    loops: tuple[Loop, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopNest:
+    """The accesses made directly in the body of ``loops[-1]``, the innermost loop of a nest.
+
+    ``compiled`` is ``None`` in code that the Python interpreter runs.  ``triangular`` loops
+    are recognised by bounds that depend on another loop's symbol.
+    """
+
+    loops: tuple[Loop, ...]
+    accesses: tuple[Access, ...]
+    compiled: Compiled | None
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Who runs a piece of code at the same time.
+
+    ``kind`` is "prange", "thread", "process"; ``symbols`` tell the workers apart.
+    ``node`` is where they are started.
+    """
+
+    kind: str
+    symbols: frozenset[Symbol]
+    node: ast.AST
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SlotStore:
+    """A store into an element of an array that several workers share.
+
+    ``worker_loops`` are the loops that run within one worker around the store; for a
+    ``prange`` that numbers are spread over, the ``prange`` itself is not among them.
+    """
+
+    access: Access
+    workers: Workers
+    worker_loops: tuple[Loop, ...]
+    compiled: Compiled | None
+    made_at: ast.AST | None
+    locked: bool = False
+    shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a launch: its text, its value, the parameter that takes it.
+
+    ``strided`` tells that its strides are handed over in the same call; ``caller`` is the
+    call of the function around the launch, where the value came in from outside it.
+    """
+
+    node: ast.AST
+    text: str
+    value: Value
+    parameter: str | None = None
+    strided: bool = False
+    pointer: bool = False
+    caller: ast.AST | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLaunch:
+    """Arguments handed to code that may see only their pointers.
+
+    ``kind`` is "triton", "cupy", "pointer" (``data_ptr()`` and ctypes sinks), "extension"
+    (compiled by this program), "foreign" (an extension module or operator whose source is
+    not there), "collective", "numba-cuda".  ``strides_of`` are the texts of the
+    expressions whose strides are handed over in the same call.
+    """
+
+    node: ast.AST
+    kind: str
+    callee: str
+    arguments: tuple[Argument, ...]
+    strides_of: frozenset[str]
+    open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A move of (a part of) a batch to a device."""
+
+    node: ast.AST
+    text: str
+    devices: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderBuilt:
+    """Final: a ``torch.utils.data.DataLoader`` (or a subclass), and what became of its batches.
+
+    ``arguments`` are by parameter name; ``open`` tells that there are ``*`` or ``**``
+    arguments that are not known.  ``batch`` is what its dataset and collate function yield.
+    """
+
+    node: ast.Call
+    text: str
+    cls: str
+    arguments: Mapping[str, Value]
+    open: bool
+    transfers: tuple[Transfer, ...]
+    batch: Value
+
+    def argument(self, name: str) -> Value:
+        """The argument of this name; ``Absent`` where it is surely not given."""
+        return self.arguments.get(name, Absent())
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """A convolution layer: ``dims`` 1, 2 or 3; channels and groups where known."""
+
+    node: ast.AST
+    dims: int
+    in_channels: int | None
+    out_channels: int | None
+    groups: int | None
+    kernel_size: int | None
+    stride: int | None
+    transposed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Something that was done to a model, and where; ``detail`` says what."""
+
+    node: ast.AST
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPlaced:
+    """Final: a model that this program makes and moves to a device.
+
+    ``moves`` are moves to devices, ``precisions`` evidence that its convolutions run in a
+    tensor-core precision, ``formats`` mentions of channels_last, ``compiles`` of a compiler
+    (``torch.compile``, ``torch.jit`` ...), ``exports`` of an export; ``complete`` tells that
+    all its layers could be seen.
+    """
+
+    node: ast.AST
+    text: str
+    convolutions: tuple[Convolution, ...]
+    complete: bool
+    moves: tuple[Transfer, ...]
+    precisions: tuple[Use, ...]
+    formats: tuple[Use, ...]
+    compiles: tuple[Use, ...]
+    calls: tuple[Use, ...]
+    exports: tuple[Use, ...] = ()
+    training: bool | None = None
+    site: Site | None = field(default=None, compare=False)
+
+
+Event = (
+    ProgramStart | LoopNest | SlotStore | KernelLaunch | LoaderBuilt | ModelPlaced
+)

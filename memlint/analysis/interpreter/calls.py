@@ -1,0 +1,424 @@
+"""Calls: arguments, functions of the program, and the dispatch to what is known of libraries."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+
+from memlint.analysis import knowledge
+from memlint.analysis.events import Compiled
+from memlint.analysis.interpreter.expressions import Expressions
+from memlint.analysis.interpreter.machine import MAX_DEPTH, UNKNOWN, name_of
+from memlint.analysis.interpreter.state import Frame, Scope
+from memlint.analysis.knowledge import Args
+from memlint.analysis.values import (
+    Absent,
+    Alternatives,
+    Bound,
+    Class,
+    Const,
+    Function,
+    Instance,
+    Mapping,
+    Object,
+    Partial,
+    Ref,
+    Sequence,
+    Site,
+    Tensor,
+    Unknown,
+    Value,
+    alternatives,
+    deps_of,
+    join,
+)
+
+Handler = Callable[..., Value]
+TRANSPARENT_TRAITS = frozenset({"builtins.staticmethod", "builtins.classmethod"})
+
+
+class Calls(Expressions):
+    """Evaluation of calls."""
+
+    # Handlers of library calls by canonical name, filled by the domains.
+    FUNCTIONS: dict[str, Handler] = {}
+    # Handlers of method calls on library objects, by class and method name.
+    METHODS: dict[tuple[str, str], Handler] = {}
+
+    def _call(self, node: ast.Call) -> Value:
+        if isinstance(node.func, ast.Name) and node.func.id == "super":
+            return self.super_object(node)
+        callee = self.evaluate(node.func)
+        return self.call(callee, self.arguments(node), node)
+
+    def arguments(self, node: ast.Call) -> Args:
+        """The values of a call's arguments; ``*`` and ``**`` are resolved where they can be."""
+        positional: list[Value] = []
+        keywords: dict[str, Value] = {}
+        is_open = False
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                spread = self.evaluate(argument.value)
+                if isinstance(spread, Sequence) and spread.items is not None:
+                    positional.extend(spread.items)
+                else:
+                    is_open = True
+                    positional.append(self.element(spread))
+            else:
+                positional.append(self.evaluate(argument))
+        for keyword in node.keywords:
+            value = self.evaluate(keyword.value)
+            if keyword.arg is not None:
+                keywords[keyword.arg] = value
+            elif not self._spread_keywords(value, keywords):
+                is_open = True
+        return Args(tuple(positional), keywords, is_open)
+
+    def _spread_keywords(self, value: Value, keywords: dict[str, Value]) -> bool:
+        """Add the items of a ``**`` argument; whether they are all known."""
+        options = alternatives(value)
+        if not all(isinstance(one, Mapping) for one in options):
+            return False
+        mappings = [one for one in options if isinstance(one, Mapping)]
+        for key in dict.fromkeys(k for m in mappings for k, _ in m.items):
+            keywords[key] = join(m.get(key) for m in mappings)
+        return all(m.complete for m in mappings)
+
+    def call(self, callee: Value, args: Args, node: ast.AST) -> Value:
+        """The value of ``callee(args)``."""
+        self.spend()
+        match callee:
+            case Alternatives(values):
+                return join(self.call(v, args, node) for v in values if not isinstance(v, Absent))
+            case Function():
+                return self.call_function(callee, args, node)
+            case Class():
+                return self.construct(callee, args, node)
+            case Partial(func, positional, keywords):
+                merged = Args(
+                    positional + args.positional, {**dict(keywords), **args.keywords}, args.open
+                )
+                return self.call(func, merged, node)
+            case Bound(receiver, name):
+                return self.call_method(receiver, name, args, node)
+            case Ref(name):
+                return self.call_name(name, args, node)
+            case Object():
+                return self.call_object(callee, args, node)
+            case Instance():
+                return self.call_instance(callee, args, node)
+            case Unknown():
+                return self.call_unknown(callee, args, node)
+        return UNKNOWN
+
+    # Functions of the program
+
+    def call_function(self, function: Function, args: Args, node: ast.AST) -> Value:
+        """Interpret a function of the program with these arguments."""
+        if len(self.stack) >= MAX_DEPTH or any(
+            f.function is not None and f.function.node is function.node for f in self.stack
+        ):
+            return UNKNOWN
+        if self.returns_before_body(function, args, node):
+            return UNKNOWN
+        key = self._memo_key(function, args, node)
+        if key in self.memo:
+            return self.memo[key]
+        refined = self.refined_callers
+        result = self.run(function, args, node)
+        if self.refined_callers == refined:
+            self.memo[key] = result
+        return result
+
+    def returns_before_body(self, function: Function, args: Args, node: ast.AST) -> bool:
+        """Whether calling the function does not run its body here (a kernel, say)."""
+        raise NotImplementedError
+
+    def _memo_key(self, function: Function, args: Args, node: ast.AST) -> object:
+        frame = self.frame
+        given = (*args.positional, *args.keywords.values())
+        odd = any(isinstance(v, Tensor) and v.born is not None for v in given)
+        return (
+            id(node) if odd else 0,
+            id(function.node),
+            id(function.scope),
+            function.bound,
+            args.positional,
+            tuple(sorted(args.keywords.items(), key=lambda item: item[0])),
+            args.open,
+            frame.contexts,
+            frame.workers,
+        )
+
+    def run(
+        self, function: Function, args: Args, node: ast.AST | None = None, *, entry: bool = False
+    ) -> Value:
+        """Run the body of a function in a frame of its own."""
+        self.entered.add(id(function.node))
+        caller_scope, caller = self.scope, self.frame
+        assert isinstance(function.scope, Scope)
+        contexts = () if entry else caller.contexts
+        contexts += tuple(t for t in self.traits_of(function) if self.is_context(t))
+        frame = Frame(
+            function,
+            function.name,
+            self.compiled_as(function),
+            None if entry or caller.workers is None else replace(caller.workers, depth=-1),
+            contexts,
+            receiver=function.bound,
+            call=node,
+        )
+        self.scope = function.scope
+        try:
+            variables = self._bind_parameters(function, args, entry=entry)
+            self.scope = Scope("function", function.scope)
+            self.scope.vars = variables
+            frame.parameters = tuple(variables.values())
+            self.frame = frame
+            self.stack.append(frame)
+            self.suspended.append(caller_scope)
+            try:
+                if isinstance(function.node, ast.Lambda):
+                    return self.evaluate(function.node.body)
+                self.execute_body(function.node.body)
+            finally:
+                self.stack.pop()
+                self.suspended.pop()
+        finally:
+            self.scope, self.frame = caller_scope, caller
+        if frame.yields:
+            return Sequence("generator", None, join(frame.yields))
+        return join(frame.returns) if frame.returns else Const(None)
+
+    def execute_body(self, body: list[ast.stmt]) -> None:
+        raise NotImplementedError
+
+    def is_context(self, value: Value) -> bool:
+        raise NotImplementedError
+
+    def compiled_as(self, function: Function) -> Compiled | None:
+        raise NotImplementedError
+
+    def _bind_parameters(self, function: Function, args: Args, *, entry: bool) -> dict[str, Value]:
+        spec = function.node.args
+        names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+        variables: dict[str, Value] = {}
+        positional = list(args.positional)
+        if function.bound is not None:
+            positional.insert(0, function.bound)
+        keywords = dict(args.keywords)
+        defaults = dict(zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True))
+        defaults.update(
+            (a.arg, d) for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None
+        )
+        for index, name in enumerate(names):
+            if index < len(positional):
+                variables[name] = positional[index]
+        for name in [*names, *(a.arg for a in spec.kwonlyargs)]:
+            if name in variables:
+                continue
+            if name in keywords:
+                variables[name] = keywords.pop(name)
+                continue
+            unknown = Unknown("parameter")
+            default = self.evaluate(defaults[name]) if name in defaults else None
+            if default is None:
+                variables[name] = unknown
+            elif entry or args.open:
+                variables[name] = join((unknown, default))
+            else:
+                variables[name] = default
+        if spec.vararg is not None:
+            rest = positional[len(names) :]
+            variables[spec.vararg.arg] = (
+                Sequence("tuple", None, Unknown("parameter"))
+                if entry or args.open
+                else Sequence("tuple", tuple(rest))
+            )
+        if spec.kwarg is not None:
+            variables[spec.kwarg.arg] = Mapping(
+                tuple(keywords.items()), not (entry or args.open), self.sites.at(function.node, "kw")
+            )
+        return variables
+
+    # Methods
+
+    def call_method(self, receiver: Value, name: str, args: Args, node: ast.AST) -> Value:
+        """The value of ``receiver.name(args)``."""
+        match receiver:
+            case Tensor():
+                return self.call_array_method(receiver, name, args, node)
+            case Unknown():
+                return self.call_unknown_method(receiver, name, args, node)
+            case Sequence():
+                return self.call_list_method(receiver, name, args, node)
+            case Mapping():
+                return self.call_dict_method(receiver, name, args, node)
+            case Object():
+                return self.call_object_method(receiver, name, args, node)
+            case Instance():
+                return self.call_inherited(receiver, name, args, node)
+            case Class():
+                return self.call_class_method(receiver, name, args, node)
+            case Bound() | Function() | Partial():
+                return self.call_on_callable(receiver, name, args, node)
+        return UNKNOWN
+
+    def call_array_method(self, receiver: Tensor, name: str, args: Args, node: ast.AST) -> Value:
+        if name in ("to", "cuda", "type"):
+            self.note_moves(receiver, name, args, node)
+        if name in POINTERS:
+            return self.pointer_of(receiver, name, node)
+        result = knowledge.call_method(receiver, name, args, node, self.sites.at(node))
+        if result is None:
+            return Unknown(loaders=receiver.loaders, devices=receiver.devices)
+        if name in ("to", "cuda") and isinstance(result, Tensor) and "cuda" in result.devices:
+            return _without_loaders(result)
+        return result
+
+    def call_unknown_method(self, receiver: Unknown, name: str, args: Args, node: ast.AST) -> Value:
+        if name in ("to", "cuda", "type"):
+            devices = self.note_moves(receiver, name, args, node)
+            if devices:
+                return Unknown(receiver.origin, receiver.deps, frozenset(), devices)
+            return receiver
+        if name in POINTERS:
+            return self.pointer_of(receiver, name, node)
+        if name in ("items", "values"):
+            inner = Unknown(loaders=receiver.loaders, devices=receiver.devices)
+            element = inner if name == "values" else Sequence("tuple", (UNKNOWN, inner))
+            return Sequence("iterator", None, element)
+        started = self.start_workers_on_unknown(receiver, name, args, node)
+        if started is not None:
+            return started
+        if knowledge.view_method(name, ""):
+            tensor = self.assumed_tensor(receiver)
+            result = knowledge.call_method(tensor, name, args, node, self.sites.at(node))
+            if result is not None:
+                return result
+        self.note_unseen_call(receiver, args, node)
+        deps = receiver.deps.union(*(deps_of(v) for v in args.positional))
+        return Unknown("call", deps, receiver.loaders | self.loader_tags(args), receiver.devices)
+
+    def call_object_method(self, receiver: Object, name: str, args: Args, node: ast.AST) -> Value:
+        handler = self.METHODS.get((receiver.cls, name)) or self.METHODS.get(("*", name))
+        if handler is not None:
+            result = handler(self, receiver, args, node)
+            if result is not None:
+                return result
+        return self.call_unknown_method(Unknown("call"), name, args, node)
+
+    def call_on_callable(self, receiver: Value, name: str, args: Args, node: ast.AST) -> Value:
+        self.note_unseen_call(receiver, args, node)
+        return Unknown("call", loaders=self.loader_tags(args))
+
+    # Names and objects of libraries
+
+    def call_name(self, name: str, args: Args, node: ast.AST) -> Value:
+        """The value of calling something imported."""
+        handler = self.FUNCTIONS.get(name)
+        if handler is not None:
+            result = handler(self, args, node)
+            if result is not None:
+                return result
+        known = knowledge.call_function(name, args, node, self.sites.at(node))
+        if known is not None:
+            return known
+        special = self.special_call(name, args, node)
+        if special is not None:
+            return special
+        last = name.rpartition(".")[2]
+        tags = self.loader_tags(args)
+        self.note_unseen_call(Ref(name), args, node)
+        if last[:1].isupper() and not tags:
+            return Object(name, self.sites.at(node), facts_of(args))
+        deps = frozenset().union(*(deps_of(v) for v in args.positional))
+        return Unknown("call", deps, tags)
+
+    def call_object(self, callee: Object, args: Args, node: ast.AST) -> Value:
+        handler = self.METHODS.get((callee.cls, "__call__"))
+        if handler is not None:
+            result = handler(self, callee, args, node)
+            if result is not None:
+                return result
+        function = args.get("", 0)
+        if isinstance(function, (Function, Class)) and len(args.positional) == 1:
+            return function
+        self.note_unseen_call(callee, args, node)
+        return Unknown("call")
+
+    def call_unknown(self, callee: Unknown, args: Args, node: ast.AST) -> Value:
+        self.note_unseen_call(callee, args, node)
+        return Unknown("call", loaders=self.loader_objects(args))
+
+    # Defined by the domains.
+
+    memo: dict[object, Value]
+    suspended: list[Scope]
+    refined_callers: int = 0
+
+    def super_object(self, node: ast.Call) -> Value:
+        raise NotImplementedError
+
+    def construct(self, cls: Class, args: Args, node: ast.AST) -> Value:
+        raise NotImplementedError
+
+    def call_instance(self, callee: Instance, args: Args, node: ast.AST) -> Value:
+        raise NotImplementedError
+
+    def call_inherited(self, receiver: Instance, name: str, args: Args, node: ast.AST) -> Value:
+        raise NotImplementedError
+
+    def call_class_method(self, receiver: Class, name: str, args: Args, node: ast.AST) -> Value:
+        raise NotImplementedError
+
+    def call_list_method(self, receiver: Sequence, name: str, args: Args, node: ast.AST) -> Value:
+        raise NotImplementedError
+
+    def call_dict_method(self, receiver: Mapping, name: str, args: Args, node: ast.AST) -> Value:
+        raise NotImplementedError
+
+    def note_moves(self, value: Value, name: str, args: Args, node: ast.AST) -> frozenset[str]:
+        raise NotImplementedError
+
+    def note_unseen_call(self, callee: Value, args: Args, node: ast.AST) -> None:
+        raise NotImplementedError
+
+    def pointer_of(self, value: Value, name: str, node: ast.AST) -> Value:
+        raise NotImplementedError
+
+    def start_workers_on_unknown(
+        self, receiver: Unknown, name: str, args: Args, node: ast.AST
+    ) -> Value | None:
+        raise NotImplementedError
+
+    def special_call(self, name: str, args: Args, node: ast.AST) -> Value | None:
+        raise NotImplementedError
+
+    def loader_tags(self, args: Args) -> frozenset[Site]:
+        raise NotImplementedError
+
+    def loader_objects(self, args: Args) -> frozenset[Site]:
+        raise NotImplementedError
+
+
+# Methods that hand out an address, or the strides that go with it.
+POINTERS = frozenset({"data_ptr", "stride", "is_contiguous", "__dlpack__"})
+
+
+def facts_of(args: Args) -> tuple[tuple[str, Value], ...]:
+    """Arguments as the facts of an object: positional ones under their number."""
+    facts = [(str(i), value) for i, value in enumerate(args.positional)]
+    facts.extend(args.keywords.items())
+    if args.open:
+        facts.append(("*", UNKNOWN))
+    return tuple(facts)
+
+
+def _without_loaders(tensor: Tensor) -> Tensor:
+    return replace(tensor, loaders=frozenset())
+
+
+def callee_name(value: Value) -> str:
+    return name_of(value)

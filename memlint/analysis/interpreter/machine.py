@@ -1,0 +1,199 @@
+"""What every part of the interpreter stands on: its state, names and texts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence as Seq
+
+from memlint.analysis.events import Event, KernelLaunch, LoopNest, Transfer
+from memlint.analysis.interpreter.records import LoaderRecord, ModelRecord
+from memlint.analysis.interpreter.state import Frame, Heap, Scope, Sites
+from memlint.analysis.knowledge import Args, canonical
+from memlint.analysis.values import (
+    Absent,
+    Alternatives,
+    Bound,
+    Class,
+    Function,
+    Instance,
+    Linear,
+    Mapping,
+    Ref,
+    Sequence,
+    Site,
+    Symbol,
+    Tensor,
+    Unknown,
+    Value,
+    alternatives,
+    join,
+    symbol_value,
+)
+from memlint.source.model import Source
+
+# One file's interpretation ends after this many evaluated nodes; what has not been read by
+# then stays unknown.
+BUDGET = 400_000
+MAX_DEPTH = 7
+
+
+class OutOfBudget(Exception):
+    """Raised inside the interpreter where the budget of a file is used up."""
+
+
+class Machine:
+    """State and the helpers that evaluate nothing."""
+
+    def __init__(self, source: Source, tree: ast.Module) -> None:
+        self.source = source
+        self.tree = tree
+        self.module_scope = Scope("module", None)
+        self.scope = self.module_scope
+        self.frame = Frame(None, "<module>", None, None, ())
+        self.stack: list[Frame] = [self.frame]
+        self.heap = Heap()
+        self.sites = Sites()
+        self.traits: dict[int, list[Value]] = {}
+        self.functions: list[tuple[Function, Value | None]] = []
+        self.classes: list[Class] = []
+        self.entered: set[int] = set()
+        self.loaders: dict[Site, LoaderRecord] = {}
+        self.models: dict[Site, ModelRecord] = {}
+        self.program_precisions: list[tuple[ast.AST, str]] = []
+        self.events: list[Event] = []
+        self.spent = 0
+        self.imports: set[str] = set()
+
+    # Interfaces that the parts call across each other; each is defined in one of them.
+
+    def evaluate(self, node: ast.expr) -> Value:
+        raise NotImplementedError
+
+    def call(self, callee: Value, args: Args, node: ast.AST) -> Value:
+        raise NotImplementedError
+
+    def assign(self, target: ast.expr, value: Value) -> None:
+        raise NotImplementedError
+
+    # Budget
+
+    def spend(self) -> None:
+        self.spent += 1
+        if self.spent > BUDGET:
+            raise OutOfBudget
+
+    # Names
+
+    def read(self, name: str) -> Value | None:
+        value = self.scope.look_up(name)
+        if isinstance(value, Alternatives) and Absent() in value.values:
+            return join(v for v in value.values if not isinstance(v, Absent))
+        return value
+
+    def bind(self, name: str, value: Value) -> None:
+        self.scope.owner(name).vars[name] = value
+
+    def traits_of(self, function: Function) -> list[Value]:
+        """The decorators and wrappers that were put around a function."""
+        return self.traits.get(id(function.node), [])
+
+    def trait_names(self, function: Function) -> Iterator[str]:
+        for trait in self.traits_of(function):
+            name = name_of(trait)
+            if name:
+                yield name
+
+    # Symbols
+
+    def size_symbol(self, text: str, axis: int) -> Linear:
+        """The length of an axis of the array that ``text`` names in this frame."""
+        owner = self.frame.function.node if self.frame.function is not None else self.tree
+        site = self.sites.at(owner, f"size of {text}")
+        return symbol_value(Symbol("size", f"{text}.shape[{axis}]", site))
+
+    # Mutation of dictionaries and lists: every variable that holds the object sees it.
+
+    def replace_object(self, site: Site, new: Value) -> None:
+        scope: Scope | None = self.scope
+        while scope is not None:
+            _replace_in(scope.vars, site, new)
+            scope = scope.parent
+        for attributes in self.heap.holders():
+            _replace_in(attributes, site, new)
+
+    def replace_value(self, old: Value, new: Value) -> None:
+        """Refine every variable that holds this very value, up the call stack."""
+        scope: Scope | None = self.scope
+        while scope is not None:
+            for name, value in scope.vars.items():
+                if value is old:
+                    scope.vars[name] = new
+            scope = scope.parent
+
+    # Facts
+
+    def record_transfer(self, value: Value, devices: frozenset[str], node: ast.AST) -> None:
+        """A batch of a loader (or a part of it) moves to ``devices`` at ``node``."""
+        for loader in loader_sites(value):
+            record = self.loaders.get(loader)
+            if record is not None:
+                record.add_transfer(Transfer(node, text_of(node), devices))
+
+    def emit(self, event: KernelLaunch | LoopNest | Event) -> None:
+        self.events.append(event)
+
+
+def _replace_in(variables: dict[str, Value], site: Site, new: Value) -> None:
+    for name, value in variables.items():
+        if isinstance(value, (Mapping, Sequence)) and value.site is site:
+            variables[name] = new
+
+
+def loader_sites(value: Value) -> frozenset[Site]:
+    """The loaders whose batches ``value`` holds, directly or in a container."""
+    from memlint.analysis.values import loaders_of
+
+    return loaders_of(value)
+
+
+def name_of(value: Value) -> str:
+    """The canonical dotted name of an imported thing, or of the class of a library object."""
+    match value:
+        case Ref(name):
+            return name
+        case Function() | Class():
+            return ""
+        case Bound(receiver, name):
+            base = name_of(receiver)
+            return f"{base}.{name}" if base else ""
+    from memlint.analysis.values import Object, Partial
+
+    if isinstance(value, Object):
+        return value.cls
+    if isinstance(value, Partial):
+        return name_of(value.func)
+    return ""
+
+
+def text_of(node: ast.AST) -> str:
+    """The source of an expression, normalised."""
+    if isinstance(node, ast.Name):
+        return node.id
+    return ast.unparse(node)
+
+
+def dotted(base: str, name: str) -> str:
+    return canonical(f"{base}.{name}")
+
+
+def instances(value: Value) -> Iterator[Instance]:
+    for one in alternatives(value):
+        if isinstance(one, Instance):
+            yield one
+
+
+def tensors(values: Seq[Value]) -> list[Tensor]:
+    return [v for v in values if isinstance(v, Tensor)]
+
+
+UNKNOWN = Unknown()

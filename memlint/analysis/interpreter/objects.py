@@ -1,0 +1,394 @@
+"""Objects of the program's own classes, and Python's containers and built-in functions."""
+
+from __future__ import annotations
+
+import ast
+
+from memlint.analysis.interpreter.calls import facts_of
+from memlint.analysis.interpreter.loops import Loops
+from memlint.analysis.interpreter.machine import UNKNOWN, name_of
+from memlint.analysis.interpreter.state import Scope
+from memlint.analysis.knowledge import Args, SliceValue
+from memlint.analysis.values import (
+    Absent,
+    Bound,
+    Class,
+    Const,
+    Function,
+    Instance,
+    Mapping,
+    Object,
+    Partial,
+    Ref,
+    Sequence,
+    Unknown,
+    Value,
+    alternatives,
+    deps_of,
+    join,
+    loaders_of,
+)
+
+PASS_THROUGH = (
+    "builtins.iter",
+    "builtins.list",
+    "builtins.tuple",
+    "builtins.reversed",
+    "builtins.sorted",
+    "copy.copy",
+    "copy.deepcopy",
+    "itertools.chain",
+    "itertools.cycle",
+    "itertools.islice",
+    "tqdm.tqdm",
+    "tqdm.auto.tqdm",
+    "tqdm.notebook.tqdm",
+    "tqdm.rich.tqdm",
+    "rich.progress.track",
+    "torch.nn.parallel.DistributedDataParallel",
+    "torch.nn.DataParallel",
+    "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+)
+KEPT_AS_OBJECTS = (
+    "builtins.range",
+    "builtins.enumerate",
+    "builtins.zip",
+    "builtins.map",
+    "numba.prange",
+    "numba.pndindex",
+    "numpy.ndindex",
+    "itertools.product",
+)
+# Built-in functions whose result says nothing of their arguments.
+FORGETFUL = (
+    "len", "print", "isinstance", "id", "hash", "repr", "str", "hasattr", "type", "input",
+    "open", "callable", "issubclass", "format", "ord", "chr", "hex", "dir", "vars",
+)  # fmt: skip
+
+
+class Objects(Loops):
+    """Classes, instances, containers."""
+
+    # Attribute access
+
+    def lineage(self, cls: Class) -> list[Class]:
+        """A class and those of its bases that the program defines, nearest first."""
+        found = [cls]
+        for base in self.bases.get(id(cls.node), []):
+            for one in alternatives(base):
+                if isinstance(one, Class) and len(found) < 12 and one not in found:
+                    found.extend(c for c in self.lineage(one) if c not in found)
+        return found
+
+    def library_bases(self, cls: Class) -> list[str]:
+        """The canonical names of a class's bases outside the program."""
+        names = []
+        for one in self.lineage(cls):
+            for base in self.bases.get(id(one.node), []):
+                names.extend(name_of(b) for b in alternatives(base) if name_of(b))
+        return names
+
+    def class_attribute(self, cls: Class, name: str) -> Value | None:
+        for one in self.lineage(cls):
+            found = self.members.get(id(one.node), {}).get(name)
+            if found is not None:
+                return found
+        return None
+
+    def instance_attribute(self, instance: Instance, name: str, node: ast.AST) -> Value:
+        own = self.heap.get(instance, name)
+        if own is not None:
+            return own
+        found = self.class_attribute(instance.cls, name)
+        if found is None:
+            return Bound(instance, name)
+        if not isinstance(found, Function):
+            return found
+        traits = set(self.trait_names(found))
+        if "builtins.staticmethod" in traits:
+            return found
+        owner: Value = instance.cls if "builtins.classmethod" in traits else instance
+        bound = Function(found.node, found.scope, owner, found.name)
+        if traits & {"builtins.property", "functools.cached_property"}:
+            return self.call_function(bound, Args((), {}, False), node)
+        return bound
+
+    def object_attribute(self, base: Object, name: str, node: ast.AST) -> Value:
+        handler = self.METHODS.get((base.cls, f".{name}"))
+        if handler is not None:
+            result = handler(self, base, node)
+            if result is not None:
+                return result
+        return Bound(base, name)
+
+    def opaque_subscript(
+        self, base: Value, node: ast.Subscript, items: tuple[Value | SliceValue, ...]
+    ) -> Value:
+        if isinstance(base, Instance):
+            method = self.instance_attribute(base, "__getitem__", node)
+            if isinstance(method, Function):
+                key = items[0] if items and not isinstance(items[0], SliceValue) else UNKNOWN
+                return self.call_function(method, Args((key,), {}, False), node)
+            return UNKNOWN
+        if isinstance(base, Object) and (base.cls, "[]") in self.METHODS:
+            found = self.METHODS[(base.cls, "[]")](self, base, node)
+            return found if found is not None else UNKNOWN
+        if isinstance(base, (Ref, Bound, Object)):
+            return Object("memlint.launcher", self.sites.at(node), (("kernel", base),))
+        return UNKNOWN
+
+    # Construction
+
+    def construct(self, cls: Class, args: Args, node: ast.AST) -> Value:
+        instance = Instance(cls, self.sites.at(node))
+        library = self.library_bases(cls)
+        init = self.class_attribute(cls, "__init__")
+        if isinstance(init, Function):
+            bound = Function(init.node, init.scope, instance, f"{cls.node.name}.__init__")
+            self.call_function(bound, args, node)
+        elif any(name_of(t).startswith("dataclasses.dataclass") for t in self.decorators(cls)):
+            self._fill_fields(instance, cls, args)
+        else:
+            self.note_construction(instance, library, args, node)
+        post = self.class_attribute(cls, "__post_init__")
+        if isinstance(post, Function):
+            bound = Function(post.node, post.scope, instance, f"{cls.node.name}.__post__init__")
+            self.call_function(bound, Args((), {}, False), node)
+        return instance
+
+    def decorators(self, cls: Class) -> list[Value]:
+        return self.class_traits.get(id(cls.node), [])
+
+    def _fill_fields(self, instance: Instance, cls: Class, args: Args) -> None:
+        fields = [
+            statement.target.id
+            for one in reversed(self.lineage(cls))
+            for statement in one.node.body
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
+        ]
+        for index, name in enumerate(fields):
+            given = args.get(name, index)
+            if not isinstance(given, Absent):
+                self.heap.put(instance, name, given, strong=True)
+
+    def note_construction(
+        self, instance: Instance, library: list[str], args: Args, node: ast.AST
+    ) -> None:
+        raise NotImplementedError
+
+    def super_object(self, node: ast.Call) -> Value:
+        function = self.frame.function
+        receiver = self.frame.receiver
+        if function is None or receiver is None:
+            return UNKNOWN
+        owner = self.owners.get(id(function.node))
+        if owner is None:
+            return UNKNOWN
+        facts = (("receiver", receiver), ("owner", owner))
+        return Object("builtins.super", self.sites.at(node), facts)
+
+    def super_method(self, base: Object, name: str, args: Args, node: ast.AST) -> Value:
+        """``super().name(args)``: the program's own base class, or a library's."""
+        receiver, owner = base.fact("receiver"), base.fact("owner")
+        if not isinstance(owner, Class):
+            return UNKNOWN
+        for one in self.lineage(owner)[1:]:
+            found = self.members.get(id(one.node), {}).get(name)
+            if isinstance(found, Function):
+                bound = Function(found.node, found.scope, receiver, f"{one.node.name}.{name}")
+                return self.call_function(bound, args, node)
+        if isinstance(receiver, Instance):
+            if name == "__init__":
+                self.note_construction(receiver, self.library_bases(owner), args, node)
+                return Const(None)
+            return self.call_inherited(receiver, name, args, node)
+        return UNKNOWN
+
+    def call_class_method(self, receiver: Class, name: str, args: Args, node: ast.AST) -> Value:
+        if name == "apply":
+            forward = self.class_attribute(receiver, "forward")
+            if isinstance(forward, Function):
+                context = Unknown("call")
+                arguments = Args((context, *args.positional), args.keywords, args.open)
+                return self.call_function(forward, arguments, node)
+        if name in ("from_pretrained", "load_from_checkpoint", "from_config", "create"):
+            return self.construct(receiver, Args((), {}, True), node)
+        return Unknown("call", loaders=self.loader_tags(args))
+
+    # Lists and dictionaries
+
+    def call_list_method(self, receiver: Sequence, name: str, args: Args, node: ast.AST) -> Value:
+        first = args.get("", 0)
+        if receiver.site is not None and name in ("append", "add", "insert", "extend"):
+            added = args.get("", 1) if name == "insert" else first
+            self.replace_object(receiver.site, self._grown(receiver, name, added))
+            return Const(None)
+        if name in ("pop", "popleft"):
+            return self.element(receiver)
+        if name == "copy":
+            return Sequence(receiver.kind, receiver.items, receiver.element, self.sites.at(node))
+        return UNKNOWN
+
+    def _grown(self, receiver: Sequence, name: str, added: Value) -> Sequence:
+        if name == "extend":
+            if isinstance(added, Sequence) and added.items is not None and receiver.items is not None:
+                return Sequence(receiver.kind, receiver.items + added.items, UNKNOWN, receiver.site)
+            added = self.element(added)
+        in_loop = bool(self.frame.loops)
+        if receiver.items is not None and name == "append" and not in_loop:
+            return Sequence(receiver.kind, (*receiver.items, added), UNKNOWN, receiver.site)
+        known = list(receiver.items) if receiver.items is not None else [receiver.element]
+        return Sequence(receiver.kind, None, join([*known, added]), receiver.site)
+
+    def call_dict_method(self, receiver: Mapping, name: str, args: Args, node: ast.AST) -> Value:
+        first = args.get("", 0)
+        key = first.value if isinstance(first, Const) and isinstance(first.value, str) else None
+        match name:
+            case "update" | "setdefault" if receiver.site is not None:
+                self.replace_object(receiver.site, self._updated(receiver, name, args, key))
+                return args.get("", 1) if name == "setdefault" else Const(None)
+            case "get" | "pop":
+                found = receiver.get(key) if key is not None else UNKNOWN
+                if name == "pop" and key is not None and receiver.site is not None:
+                    rest = tuple(i for i in receiver.items if i[0] != key)
+                    popped = Mapping(rest, receiver.complete, receiver.site)
+                    self.replace_object(receiver.site, popped)
+                if isinstance(found, Absent):
+                    default = args.get("", 1)
+                    return Const(None) if isinstance(default, Absent) else default
+                return found
+            case "copy":
+                return Mapping(receiver.items, receiver.complete, self.sites.at(node))
+            case "items":
+                pairs = [Sequence("tuple", (Const(k), v)) for k, v in receiver.items]
+                return Sequence("iterator", None, join(pairs) if pairs else UNKNOWN)
+            case "values":
+                values = tuple(v for _, v in receiver.items)
+                if receiver.complete:
+                    return Sequence("iterator", values)
+                return Sequence("iterator", None, join(values) if values else UNKNOWN)
+        return UNKNOWN
+
+    def _updated(self, receiver: Mapping, name: str, args: Args, key: str | None) -> Mapping:
+        items = dict(receiver.items)
+        complete = receiver.complete
+        if name == "setdefault":
+            if key is None:
+                return Mapping(receiver.items, False, receiver.site)
+            old = receiver.get(key)
+            default = args.get("", 1)
+            kept = [v for v in alternatives(old) if not isinstance(v, Absent)]
+            items[key] = join([*kept, default]) if Absent() in alternatives(old) else old
+            return Mapping(tuple(items.items()), complete, receiver.site)
+        for one in alternatives(args.get("", 0)) if args.positional else ():
+            if isinstance(one, Mapping):
+                items.update(one.items)
+                complete = complete and one.complete
+            else:
+                complete = False
+        items.update(args.keywords)
+        return Mapping(tuple(items.items()), complete and not args.open, receiver.site)
+
+    # Built-in functions
+
+    def _pass_through(self, args: Args, node: ast.AST) -> Value | None:
+        first = args.get("", 0)
+        if isinstance(first, Absent):
+            first = next(iter(args.keywords.values()), Absent())
+        if isinstance(first, Absent):
+            return Sequence("list", (), UNKNOWN, self.sites.at(node))
+        if isinstance(first, (Sequence, Object, Instance)) or loaders_of(first):
+            if isinstance(first, Sequence) and first.site is not None:
+                return Sequence(first.kind, first.items, first.element, self.sites.at(node))
+            return first
+        return first if isinstance(first, Unknown) else None
+
+    def _keep(self, name: str, args: Args, node: ast.AST) -> Value:
+        return Object(name, self.sites.at(node), facts_of(args))
+
+    def _next(self, args: Args, node: ast.AST) -> Value:
+        return self.element(args.get("", 0))
+
+    def _dict_function(self, args: Args, node: ast.AST) -> Value:
+        start = Mapping((), True, self.sites.at(node))
+        return self._updated(start, "update", args, None)
+
+    def _partial(self, args: Args, node: ast.AST) -> Value:
+        if not args.positional:
+            return UNKNOWN
+        if args.open:
+            return Partial(args.positional[0], args.positional[1:], (("**", UNKNOWN),))
+        return Partial(args.positional[0], args.positional[1:], tuple(args.keywords.items()))
+
+    def _number_of(self, args: Args, node: ast.AST) -> Value:
+        value = args.get("", 0)
+        if isinstance(value, Const) and isinstance(value.value, (int, float)):
+            return Const(int(value.value)) if abs(value.value) < 1e15 else UNKNOWN
+        if isinstance(value, Object):
+            return value
+        return value if deps_of(value) else UNKNOWN
+
+    def _extreme(self, args: Args, node: ast.AST) -> Value:
+        return Unknown(deps=frozenset().union(*(deps_of(v) for v in args.positional)))
+
+    def _length(self, args: Args, node: ast.AST) -> Value:
+        value = args.get("", 0)
+        if isinstance(value, Sequence) and value.items is not None:
+            return Const(len(value.items))
+        if isinstance(node, ast.Call) and node.args and not isinstance(value, (Sequence, Mapping)):
+            return self.size_symbol(ast.unparse(node.args[0]), 0)
+        return UNKNOWN
+
+    def _getattr(self, args: Args, node: ast.AST) -> Value:
+        name = args.get("", 1)
+        if isinstance(name, Const) and isinstance(name.value, str):
+            return self.attribute(args.get("", 0), name.value, node)
+        return UNKNOWN
+
+    def _forget(self, args: Args, node: ast.AST) -> Value:
+        return UNKNOWN
+
+    def element_of_object(self, value: Object) -> Value:
+        if value.site in self.loaders:
+            return Unknown(loaders=frozenset({value.site}))
+        match value.cls:
+            case "builtins.enumerate":
+                return Sequence("tuple", (UNKNOWN, self.element(value.fact("0"))))
+            case "builtins.zip":
+                parts = tuple(self.element(v) for k, v in value.facts if k.isdigit())
+                return Sequence("tuple", parts)
+            case "builtins.map":
+                return self.call(
+                    value.fact("0"), Args((self.element(value.fact("1")),), {}, False), self.statement
+                )
+        return UNKNOWN
+
+
+def scope_of(function: Function) -> Scope:
+    assert isinstance(function.scope, Scope)
+    return function.scope
+
+
+def _kept(name: str):  # type: ignore[no-untyped-def]
+    return lambda self, args, node: self._keep(name, args, node)
+
+
+Objects.FUNCTIONS.update({name: Objects._pass_through for name in PASS_THROUGH})
+Objects.FUNCTIONS.update({name: _kept(name) for name in KEPT_AS_OBJECTS})
+Objects.FUNCTIONS.update({f"builtins.{name}": Objects._forget for name in FORGETFUL})
+Objects.FUNCTIONS.update(
+    {
+        "builtins.len": Objects._length,
+        "builtins.next": Objects._next,
+        "builtins.dict": Objects._dict_function,
+        "builtins.int": Objects._number_of,
+        "builtins.min": Objects._extreme,
+        "builtins.max": Objects._extreme,
+        "builtins.getattr": Objects._getattr,
+        "functools.partial": Objects._partial,
+        "copy.deepcopy": Objects._pass_through,
+        "tqdm.trange": _kept("builtins.range"),
+        "tqdm.auto.trange": _kept("builtins.range"),
+    }
+)
+Objects.METHODS[("builtins.super", "*")] = Objects.super_method

@@ -1,0 +1,140 @@
+"""The whole program: module body first, then what it never calls, then what was learnt."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from memlint.analysis.events import Event, LoaderBuilt, ModelPlaced
+from memlint.analysis.interpreter.machine import OutOfBudget, text_of
+from memlint.analysis.interpreter.state import Scope
+from memlint.analysis.interpreter.workers import Parallel
+from memlint.analysis.knowledge import Args
+from memlint.analysis.values import Class, Function, Instance, Site, Value
+from memlint.source.model import Source
+
+CUDA_WORDS = (".cuda", '"cuda', "'cuda")
+TRAINING_WORDS = ("backward(", "training_step", "optim.")
+
+
+class Interpreter(Parallel):
+    """Reads one program and tells what it finds as events."""
+
+    def __init__(self, source: Source, tree: ast.Module, target_device: str) -> None:
+        super().__init__(source, tree)
+        self.target_device = target_device
+        self.memo = {}
+        self.targets = {}
+        self.bases = {}
+        self.class_traits = {}
+        self.members = {}
+        self.owners = {}
+        self.registered = set()
+        self.star_imports = []
+        self.class_prefix = ""
+        self.suspended = []
+        self.module_compiled = None
+        self.joblib_kind = "process"
+        self.shared = set()
+        self.statement = ast.Pass()
+        self.imports_text = source.text
+        self.cuda_evidence = any(word in source.text for word in CUDA_WORDS)
+        self._selves: dict[int, Instance] = {}
+
+    def events_of_program(self) -> Iterator[Event]:
+        """Everything that is found, in a fixed order."""
+        try:
+            self.execute_body(self.tree.body)
+            self._enter_uncalled()
+            self._make_finals()
+        except OutOfBudget:
+            self.exhausted = True
+        yield from self.events
+        self.events = []
+
+    exhausted: bool = False
+
+    def _enter_uncalled(self) -> None:
+        """Functions and methods that the program itself never calls, as others would."""
+        for function, owner in self._worklist():
+            if id(function.node) in self.entered:
+                continue
+            self.frame.live = True
+            self.frame.loops = []
+            self.frame.conditions = 0
+            receiver = self._self_of(owner, function) if owner is not None else None
+            bound = Function(function.node, function.scope, receiver, function.name)
+            self.run(bound, Args(), entry=True)
+
+    def _worklist(self) -> Iterator[tuple[Function, Class | None]]:
+        index = 0
+        while index < len(self.functions):
+            function, owner = self.functions[index]
+            yield function, owner if isinstance(owner, Class) else None
+            index += 1
+
+    def _self_of(self, owner: Class, function: Function) -> Value | None:
+        traits = set(self.trait_names(function))
+        if "builtins.staticmethod" in traits:
+            return None
+        if "builtins.classmethod" in traits:
+            return owner
+        known = self._selves.get(id(owner.node))
+        if known is None:
+            known = Instance(owner, self.sites.at(owner.node))
+            self._selves[id(owner.node)] = known
+            init = self.class_attribute(owner, "__init__")
+            if isinstance(init, Function):
+                bound = Function(init.node, init.scope, known, f"{owner.node.name}.__init__")
+                self.run(bound, Args(), entry=True)
+        return known
+
+    def _make_finals(self) -> None:
+        for record in list(self.loaders.values()):
+            arguments = dict(record.arguments)
+            self.emit(
+                LoaderBuilt(
+                    record.node,
+                    self._assigned_to(record.node) or text_of(record.node.func),
+                    record.cls,
+                    arguments,
+                    record.open,
+                    tuple(record.transfers.values()),
+                    self.batch_of(record),
+                )
+            )
+        training = any(word in self.source.text for word in TRAINING_WORDS)
+        for site, model in list(self.models.items()):
+            self._place(site, training)
+            del model
+
+    def _place(self, site: Site, training: bool) -> None:
+        record = self.models[site]
+        if not record.moves or not isinstance(site.node, ast.Call):
+            return
+        convolutions, complete = self.convolutions(record.value)
+        first = next(iter(record.moves.values()))
+        self.emit(
+            ModelPlaced(
+                first.node,
+                record.text or text_of(site.node.func),
+                tuple(convolutions),
+                complete,
+                tuple(record.moves.values()),
+                tuple(record.precisions.values()),
+                tuple(record.formats.values()),
+                tuple(record.compiles.values()),
+                tuple(record.calls.values()),
+                tuple(record.exports.values()),
+                training,
+                site,
+            )
+        )
+
+    def _assigned_to(self, node: ast.AST) -> str:
+        target = self.targets.get(id(node))
+        return text_of(target) if target is not None else ""
+
+
+def module_scope(machine: Interpreter) -> Scope:
+    return machine.module_scope

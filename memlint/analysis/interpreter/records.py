@@ -1,0 +1,63 @@
+"""What is learnt of loaders and models while the program is read."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from memlint.analysis.events import Transfer, Use
+from memlint.analysis.values import Value, join
+
+
+@dataclass(slots=True)
+class LoaderRecord:
+    """A DataLoader: how it was made (joined over all contexts) and where its batches went."""
+
+    node: ast.Call
+    cls: str
+    arguments: dict[str, Value] = field(default_factory=dict)
+    open: bool = False
+    transfers: dict[int, Transfer] = field(default_factory=dict)
+
+    def made_with(self, arguments: dict[str, Value], *, open: bool) -> None:
+        """Join the arguments of one more construction."""
+        from memlint.analysis.values import Absent
+
+        if not self.arguments:
+            self.arguments = dict(arguments)
+        else:
+            for name in {*self.arguments, *arguments}:
+                self.arguments[name] = join(
+                    (self.arguments.get(name, Absent()), arguments.get(name, Absent()))
+                )
+        self.open = self.open or open
+
+    def add_transfer(self, transfer: Transfer) -> None:
+        known = self.transfers.get(id(transfer.node))
+        devices = transfer.devices | (known.devices if known else frozenset())
+        self.transfers[id(transfer.node)] = Transfer(transfer.node, transfer.text, devices)
+
+
+@dataclass(slots=True)
+class ModelRecord:
+    """A model that the program makes: what it is, and what was done to it."""
+
+    value: Value
+    text: str = ""
+    moves: dict[int, Transfer] = field(default_factory=dict)
+    precisions: dict[int, Use] = field(default_factory=dict)
+    formats: dict[int, Use] = field(default_factory=dict)
+    compiles: dict[int, Use] = field(default_factory=dict)
+    calls: dict[int, Use] = field(default_factory=dict)
+    exports: dict[int, Use] = field(default_factory=dict)
+    trained: bool = False
+
+    def move(self, node: ast.AST, text: str, devices: frozenset[str]) -> None:
+        known = self.moves.get(id(node))
+        devices = devices | (known.devices if known else frozenset())
+        self.moves[id(node)] = Transfer(node, text, devices)
+
+    def note(self, kind: str, node: ast.AST, detail: str) -> None:
+        """``kind`` is "precisions", "formats", "compiles", "calls" or "exports"."""
+        uses: dict[int, Use] = getattr(self, kind)
+        uses.setdefault(id(node), Use(node, detail))

@@ -1,0 +1,317 @@
+"""Code that runs many times at once: threads, processes, Numba's parallel loops."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+
+from memlint.analysis.events import Compiled, Workers
+from memlint.analysis.interpreter.calls import facts_of
+from memlint.analysis.interpreter.kernels import Kernels
+from memlint.analysis.interpreter.machine import UNKNOWN, name_of
+from memlint.analysis.knowledge import Args
+from memlint.analysis.values import (
+    Absent,
+    Bound,
+    Const,
+    Function,
+    Instance,
+    Mapping,
+    Object,
+    Partial,
+    Ref,
+    Sequence,
+    Symbol,
+    Tensor,
+    Unknown,
+    Value,
+    alternatives,
+    deps_of,
+    must_be,
+    symbol_value,
+)
+
+NUMBA = frozenset(
+    {"numba.njit", "numba.jit", "numba.generated_jit", "numba.guvectorize", "numba.cfunc",
+     "numba.jitclass", "numba.jit_module", "numba.extending.register_jitable",
+     "numba.extending.overload"}
+)  # fmt: skip
+POOLS = {
+    "concurrent.futures.ThreadPoolExecutor": "thread",
+    "concurrent.futures.ProcessPoolExecutor": "process",
+    "multiprocessing.pool.ThreadPool": "thread",
+    "multiprocessing.dummy.Pool": "thread",
+    "multiprocessing.Pool": "process",
+    "torch.multiprocessing.Pool": "process",
+}
+STARTERS = {
+    "threading.Thread": "thread",
+    "multiprocessing.Process": "process",
+    "torch.multiprocessing.Process": "process",
+}
+MAPPERS = ("map", "imap", "imap_unordered", "map_async", "starmap", "starmap_async")
+
+
+class Parallel(Kernels):
+    """Workers."""
+
+    # Compilation
+
+    def compiled_as(self, function: Function) -> Compiled | None:
+        if isinstance(function.node, ast.Lambda):
+            return self.frame.compiled
+        for trait in self.traits_of(function):
+            for one in alternatives(trait):
+                made = self._compiled_by(one)
+                if made is not None:
+                    return made
+        # A function that a compiled one defines is compiled with it.
+        outer = self.frame.function
+        if outer is not None and function.scope is self.scope and self.frame.compiled is not None:
+            return self.frame.compiled
+        return self.module_compiled
+
+    def _compiled_by(self, trait: Value) -> Compiled | None:
+        name = name_of(trait)
+        if name not in NUMBA:
+            return None
+        facts = dict(trait.facts) if isinstance(trait, Object) else {}
+        if isinstance(trait, Partial):
+            facts = dict(trait.keywords)
+        if "forceobj" in facts or must_be(facts.get("nopython", Const(None)), False):
+            return None
+        signatures = tuple(
+            str(part.value)
+            for value in facts.values()
+            for part in _strings(value)
+            if isinstance(part.value, str) and ":" in part.value
+        )
+        return Compiled(
+            name.rpartition(".")[2],
+            parallel=must_be(facts.get("parallel", Const(False)), True),
+            nogil=must_be(facts.get("nogil", Const(False)), True),
+            signatures=signatures,
+        )
+
+    def _wrap(self, trait_name: str, args: Args, node: ast.AST) -> Value:
+        """``njit(f)``, ``njit(parallel=True)``."""
+        first = args.get("", 0)
+        trait = Object(trait_name, self.sites.at(node), facts_of(args))
+        for one in alternatives(first):
+            if isinstance(one, Function):
+                facts = tuple((k, v) for k, v in trait.facts if k != "0")
+                self.add_trait(one, Object(trait_name, trait.site, facts))
+                return one
+        return trait
+
+    def add_trait(self, function: Function, trait: Value) -> None:
+        traits = self.traits.setdefault(id(function.node), [])
+        if trait not in traits:
+            traits.append(trait)
+
+    def _apply_trait(self, made: Object, args: Args, node: ast.AST) -> Value | None:
+        first = args.get("", 0)
+        if isinstance(first, Function):
+            self.add_trait(first, made)
+            return first
+        return None
+
+    def _jit_module(self, args: Args, node: ast.AST) -> Value:
+        made = Object("numba.jit_module", self.sites.at(node), facts_of(args))
+        self.module_compiled = self._compiled_by(made)
+        return Const(None)
+
+    def _thread_id(self, args: Args, node: ast.AST) -> Value:
+        return symbol_value(Symbol("thread", "get_thread_id()", self.sites.at(self.tree, "thread")))
+
+    # Starting workers
+
+    def start(self, kind: str, target: Value, args: Args, node: ast.AST) -> None:
+        """Interpret ``target(args)`` as it runs in many workers at once."""
+        if not isinstance(target, (Function, Partial, Bound)):
+            return
+        deps = frozenset().union(
+            *(self._symbols_in(v) for v in (*args.positional, *args.keywords.values()))
+        )
+        if isinstance(target, Partial):
+            inner = (*target.args, *(v for _, v in target.keywords))
+            deps = deps.union(*(self._symbols_in(v) for v in inner))
+        frame = self.frame
+        own = frozenset(o.loop.symbol for o in frame.loops)
+        symbols = frozenset(s for s in deps if s in own or s.kind == "rank")
+        saved = frame.workers
+        frame.workers = Workers(kind, symbols, node, -1)
+        try:
+            self.call(target, args, node)
+        finally:
+            frame.workers = saved
+
+    def _symbols_in(self, value: Value) -> frozenset[Symbol]:
+        if isinstance(value, Sequence):
+            parts = value.items if value.items is not None else (value.element,)
+            return frozenset().union(*(self._symbols_in(v) for v in parts))
+        return deps_of(value)
+
+    def _thread(self, kind: str, args: Args, node: ast.AST, cls: str) -> Value:
+        target = args.get("target", 1)
+        handed = args.get("args", 3)
+        named = args.get("kwargs", 4)
+        positional = handed.items if isinstance(handed, Sequence) and handed.items else ()
+        keywords = dict(named.items) if isinstance(named, Mapping) else {}
+        for one in alternatives(target):
+            self.start(kind, one, Args(positional, keywords, False), node)
+        return Object(cls, self.sites.at(node), facts_of(args))
+
+    def _submit(self, made: Object, args: Args, node: ast.AST) -> Value:
+        kind = POOLS.get(made.cls, "thread")
+        for target in alternatives(args.get("", 0)):
+            inner = args.positional[1:]
+            self.start(kind, target, Args(inner, args.keywords, args.open), node)
+        return Unknown("call")
+
+    def _apply_async(self, made: Object, args: Args, node: ast.AST) -> Value:
+        handed = args.get("args", 1)
+        positional = handed.items if isinstance(handed, Sequence) and handed.items else ()
+        for target in alternatives(args.get("func", 0)):
+            self.start(POOLS.get(made.cls, "thread"), target, Args(positional, {}, False), node)
+        return Unknown("call")
+
+    def _map(self, made: Object, args: Args, node: ast.AST) -> Value:
+        star = isinstance(node, ast.Call) and "starmap" in ast.unparse(node.func)
+        elements = [self._worker_element(v, node, i) for i, v in enumerate(args.positional[1:])]
+        positional = tuple(elements)
+        if star and elements and isinstance(elements[0], Sequence) and elements[0].items:
+            positional = elements[0].items
+        for target in alternatives(args.get("", 0)):
+            self.start(POOLS.get(made.cls, "thread"), target, Args(positional, {}, False), node)
+        return Sequence("iterator", None, Unknown("call"))
+
+    def _worker_element(self, iterable: Value, node: ast.AST, index: int) -> Value:
+        """One item of an iterable whose items go to a worker each."""
+        rank = Symbol("rank", f"worker{index}", self.sites.at(node, f"rank {index}"))
+        if isinstance(iterable, Object):
+            if iterable.cls == "builtins.range":
+                return symbol_value(rank)
+            if iterable.cls == "builtins.enumerate":
+                return Sequence("tuple", (symbol_value(rank), self.element(iterable.fact("0"))))
+            if iterable.cls == "builtins.zip":
+                parts = [v for k, v in iterable.facts if k.isdigit()]
+                return Sequence("tuple", tuple(self._worker_element(v, node, 0) for v in parts))
+        element = self.element(iterable)
+        if isinstance(element, Sequence) and element.items is not None:
+            # A list of argument tuples made by a comprehension: its index tells them apart.
+            return Sequence("tuple", tuple(_as_rank(v, rank) for v in element.items))
+        return _as_rank(element, rank)
+
+    def _spawn(self, args: Args, node: ast.AST) -> Value:
+        rank = symbol_value(Symbol("rank", "rank", self.sites.at(node, "rank")))
+        handed = args.get("args", 1)
+        rest = handed.items if isinstance(handed, Sequence) and handed.items else ()
+        for target in alternatives(args.get("fn", 0)):
+            self.start("process", target, Args((rank, *rest), {}, False), node)
+        return UNKNOWN
+
+    def start_inherited(self, receiver: Instance, name: str, node: ast.AST) -> Value | None:
+        """``start()`` of a subclass of ``threading.Thread`` or ``Process``."""
+        if name != "start":
+            return None
+        kinds = [STARTERS[b] for b in self.library_bases(receiver.cls) if b in STARTERS]
+        body = self.class_attribute(receiver.cls, "run")
+        if not kinds or not isinstance(body, Function):
+            return None
+        values = self.heap.of(receiver.site).values()
+        symbols = frozenset().union(*(self._symbols_in(v) for v in values))
+        symbols = frozenset(s for s in symbols if s.kind in ("loop", "rank"))
+        saved = self.frame.workers
+        self.frame.workers = Workers(kinds[0], symbols, node, -1)
+        try:
+            bound = Function(body.node, body.scope, receiver, body.name)
+            self.call_function(bound, Args((), {}, False), node)
+        finally:
+            self.frame.workers = saved
+        return Const(None)
+
+    def start_workers_on_unknown(
+        self, receiver: Unknown, name: str, args: Args, node: ast.AST
+    ) -> Value | None:
+        if name in ("Process", "Thread") and "target" in args.keywords:
+            kind = "process" if name == "Process" else "thread"
+            return self._thread(kind, args, node, f"multiprocessing.{name}")
+        return None
+
+    def _delayed(self, args: Args, node: ast.AST) -> Value:
+        return Object("joblib.delayed", self.sites.at(node), facts_of(args))
+
+    def _joblib(self, args: Args, node: ast.AST) -> Value:
+        words = {
+            v.value
+            for name in ("require", "prefer", "backend")
+            for v in alternatives(args.get(name))
+            if isinstance(v, Const)
+        }
+        self.joblib_kind = "thread" if words & {"sharedmem", "threads", "threading"} else "process"
+        return Object("joblib.Parallel", self.sites.at(node), facts_of(args))
+
+    def _run_delayed(self, made: Object, args: Args, node: ast.AST) -> Value:
+        self.start(self.joblib_kind, made.fact("0"), args, node)
+        return Unknown("call")
+
+    # Memory that processes share
+
+    def mark_shared(self, value: Value) -> Value:
+        for one in alternatives(value):
+            if isinstance(one, Tensor) and one.site is not None:
+                self.shared.add(one.site)
+        return value
+
+    def is_locked(self) -> bool:
+        return any(isinstance(c, Object) and c.cls == "memlint.lock" for c in self.frame.contexts)
+
+    module_compiled: Compiled | None
+    joblib_kind: str
+    shared: set[object]
+
+
+def _as_rank(value: Value, rank: Symbol) -> Value:
+    """An item that is told apart by its worker: an index of the list it came from."""
+    if any(s.kind == "loop" for s in deps_of(value)) and not isinstance(value, Unknown):
+        return symbol_value(rank)
+    if isinstance(value, Unknown) and value.deps:
+        return replace(value, deps=value.deps | {rank})
+    return value
+
+
+def _strings(value: Value) -> list[Const]:
+    if isinstance(value, Const):
+        return [value]
+    if isinstance(value, Sequence):
+        return [part for item in value.items or () for part in _strings(item)]
+    return []
+
+
+def _wrapper(name: str) -> Callable[..., Value]:
+    return lambda self, args, node: self._wrap(name, args, node)
+
+
+def _starter(name: str, kind: str) -> Callable[..., Value]:
+    return lambda self, args, node: self._thread(kind, args, node, name)
+
+
+for _name in (*NUMBA, "numba.cuda.jit", "numba.vectorize", "numba.stencil", *("triton.jit", "triton.autotune", "triton.heuristics"), "cupyx.jit.rawkernel"):
+    Parallel.FUNCTIONS[_name] = _wrapper(_name)
+    Parallel.METHODS[(_name, "__call__")] = Parallel._apply_trait
+Parallel.FUNCTIONS["numba.jit_module"] = Parallel._jit_module
+Parallel.FUNCTIONS["numba.get_thread_id"] = Parallel._thread_id
+for _name, _kind in STARTERS.items():
+    Parallel.FUNCTIONS[_name] = _starter(_name, _kind)
+for _name in POOLS:
+    Parallel.METHODS[(_name, "submit")] = Parallel._submit
+    Parallel.METHODS[(_name, "apply_async")] = Parallel._apply_async
+    for _method in MAPPERS:
+        Parallel.METHODS[(_name, _method)] = Parallel._map
+Parallel.FUNCTIONS["torch.multiprocessing.spawn"] = Parallel._spawn
+Parallel.FUNCTIONS["joblib.delayed"] = Parallel._delayed
+Parallel.FUNCTIONS["joblib.Parallel"] = Parallel._joblib
+Parallel.METHODS[("joblib.delayed", "__call__")] = Parallel._run_delayed
+_ = (Absent, Ref)

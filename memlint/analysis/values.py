@@ -1,0 +1,358 @@
+"""Abstract values: what is known of an object by reading the program.
+
+Every fact is *may*-information about one object on some path, or absent.  ``Unknown`` is
+the top of the domain and carries only tags; a rule never speaks from an absence.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from memlint.analysis.axes import Layout, Size
+
+MAX_ALTERNATIVES = 6
+
+
+@dataclass(eq=False, slots=True)
+class Site:
+    """Where an object is made: one per node of the program, compared by identity."""
+
+    node: ast.AST
+    label: str = ""
+
+    def __repr__(self) -> str:
+        return f"Site({self.label}@{getattr(self.node, 'lineno', 0)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """An integer whose value is not known but whose identity is: a loop index, a thread
+    number, the length of an axis, a name.
+
+    ``kind`` is "loop", "thread", "rank", "size" or "name".
+    """
+
+    kind: str
+    name: str
+    site: Site
+
+
+class Value:
+    """Base class of abstract values."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown(Value):
+    """Anything.
+
+    ``origin`` says where it comes from ("parameter", "call" or "").  ``deps`` are the
+    symbols its value was computed from, ``loaders`` the DataLoaders whose batch it is (a
+    part of), ``devices`` where it may live.
+    """
+
+    origin: str = ""
+    deps: frozenset[Symbol] = frozenset()
+    loaders: frozenset[Site] = frozenset()
+    devices: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Absent(Value):
+    """A dictionary key or an attribute that is not there on this path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Const(Value):
+    """A Python constant."""
+
+    value: bool | int | float | complex | str | bytes | None
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Const)
+            and type(self.value) is type(other.value)
+            and self.value == other.value
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Linear(Value):
+    """The integer ``sum(coefficient * symbol) + offset``; terms are sorted by symbol name."""
+
+    terms: tuple[tuple[Symbol, int], ...]
+    offset: int = 0
+
+    @property
+    def symbols(self) -> frozenset[Symbol]:
+        return frozenset(symbol for symbol, _ in self.terms)
+
+    def coefficient(self, symbol: Symbol) -> int:
+        return dict(self.terms).get(symbol, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence(Value):
+    """A tuple, list or other iterable.  ``items`` is ``None`` where its length is not known;
+    ``element`` then stands for each item."""
+
+    kind: str
+    items: tuple[Value, ...] | None
+    element: Value = Unknown()
+    site: Site | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping(Value):
+    """A dictionary with string keys; ``complete`` where no other keys can be in it."""
+
+    items: tuple[tuple[str, Value], ...]
+    complete: bool
+    site: Site | None = None
+
+    def get(self, key: str) -> Value:
+        """The value under ``key``: ``Absent`` where it is not there, unknown where it may be."""
+        for name, value in self.items:
+            if name == key:
+                return value
+        return Absent() if self.complete else Unknown()
+
+
+@dataclass(frozen=True, slots=True)
+class Ref(Value):
+    """Something imported, by its canonical dotted name (``torch.utils.data.DataLoader``)."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Function(Value):
+    """A function or lambda of the program, with the scope it closes over."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    scope: object = field(compare=False)
+    bound: Value | None = None
+    name: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Class(Value):
+    """A class of the program."""
+
+    node: ast.ClassDef
+    scope: object = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Instance(Value):
+    """An object of a class of the program; its attributes are kept by site."""
+
+    cls: Class
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class Partial(Value):
+    """``functools.partial(func, *args, **keywords)``, or a launch bound to its grid."""
+
+    func: Value
+    args: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound(Value):
+    """The method ``name`` of ``receiver``, not called yet."""
+
+    receiver: Value
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Object(Value):
+    """An object of a library class: its canonical class name, where it was made, and the
+    arguments it was made with (positional ones under their parameter names where known,
+    else under "0", "1", ...)."""
+
+    cls: str
+    site: Site
+    facts: tuple[tuple[str, Value], ...] = ()
+
+    def fact(self, key: str) -> Value:
+        """The argument it was made with, or ``Absent``."""
+        for name, value in self.facts:
+            if name == key:
+                return value
+        return Absent()
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor(Value):
+    """An array of torch, numpy or cupy (``lib`` is "torch", "numpy", "cupy" or "").
+
+    ``dtype`` is the library-free name ("float32"); ``devices`` are those it may live on,
+    empty where not known.  ``assumed`` tells that the layout rests on the assumption that
+    parameters are dense row-major.  ``born`` is the node that made the layout other than
+    dense.  ``site`` is the storage; views share it.
+    """
+
+    lib: str
+    layout: Layout
+    dtype: str | None = None
+    devices: frozenset[str] = frozenset()
+    pinned: bool | None = None
+    assumed: bool = False
+    born: ast.AST | None = field(default=None, compare=False)
+    site: Site | None = field(default=None, compare=False)
+    loaders: frozenset[Site] = frozenset()
+
+    @property
+    def sizes(self) -> tuple[Size, ...] | None:
+        """The size of each axis, or ``None`` where the rank is not known."""
+        return self.layout.sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives(Value):
+    """One of several values, by path."""
+
+    values: tuple[Value, ...]
+
+
+def alternatives(value: Value) -> tuple[Value, ...]:
+    """The values that ``value`` may be."""
+    return value.values if isinstance(value, Alternatives) else (value,)
+
+
+def join(values: Iterable[Value]) -> Value:
+    """The least value that stands for each of ``values``."""
+    flat: list[Value] = []
+    for value in values:
+        for one in alternatives(value):
+            if one not in flat:
+                flat.append(one)
+    if len(flat) == 1:
+        return flat[0]
+    if not flat:
+        return Unknown()
+    if len(flat) > MAX_ALTERNATIVES:
+        return Unknown(
+            deps=frozenset().union(*(deps_of(v) for v in flat)),
+            loaders=frozenset().union(*(loaders_of(v) for v in flat)),
+            devices=frozenset(),
+        )
+    mappings = [v for v in flat if isinstance(v, Mapping)]
+    if len(mappings) > 1 and len({m.site for m in mappings}) == 1:
+        rest = [v for v in flat if not isinstance(v, Mapping)]
+        return join([*rest, _join_mappings(mappings)])
+    return Alternatives(tuple(flat))
+
+
+def _join_mappings(mappings: list[Mapping]) -> Mapping:
+    keys = dict.fromkeys(key for mapping in mappings for key, _ in mapping.items)
+    items = tuple((key, join(mapping.get(key) for mapping in mappings)) for key in keys)
+    return Mapping(items, all(m.complete for m in mappings), mappings[0].site)
+
+
+def loaders_of(value: Value) -> frozenset[Site]:
+    """The DataLoaders whose batch ``value`` is or holds."""
+    match value:
+        case Unknown() | Tensor():
+            return value.loaders
+        case Alternatives(values):
+            return frozenset().union(*(loaders_of(v) for v in values))
+        case Sequence(items=items, element=element):
+            parts = items if items is not None else (element,)
+            return frozenset().union(*(loaders_of(v) for v in parts))
+        case Mapping(items=items):
+            return frozenset().union(*(loaders_of(v) for _, v in items))
+    return frozenset()
+
+
+def deps_of(value: Value) -> frozenset[Symbol]:
+    """The symbols that ``value`` was computed from."""
+    match value:
+        case Unknown():
+            return value.deps
+        case Linear():
+            return value.symbols
+        case Alternatives(values):
+            return frozenset().union(*(deps_of(v) for v in values))
+    return frozenset()
+
+
+def devices_of(value: Value) -> frozenset[str]:
+    """The devices that an object may live on; empty where not known."""
+    match value:
+        case Unknown() | Tensor():
+            return value.devices
+        case Alternatives(values):
+            return frozenset().union(*(devices_of(v) for v in values))
+    return frozenset()
+
+
+def constants(value: Value) -> Iterator[object]:
+    """The Python constants that ``value`` may be."""
+    for one in alternatives(value):
+        if isinstance(one, Const):
+            yield one.value
+
+
+def may_be(value: Value, constant: object) -> bool:
+    """Whether ``value`` may be equal to a constant: known to be, on some path, or not known."""
+    for one in alternatives(value):
+        if isinstance(one, Const):
+            if type(one.value) is type(constant) and one.value == constant:
+                return True
+        elif not isinstance(one, Absent):
+            return True
+    return False
+
+
+def must_be(value: Value, constant: object) -> bool:
+    """Whether ``value`` is known to be a constant on every path."""
+    return all(
+        isinstance(one, Const) and type(one.value) is type(constant) and one.value == constant
+        for one in alternatives(value)
+    )
+
+
+def linear(value: Value) -> Linear | None:
+    """``value`` as a linear form, where it is an integer or one already."""
+    if isinstance(value, Linear):
+        return value
+    if isinstance(value, Const) and type(value.value) is int:
+        return Linear((), value.value)
+    return None
+
+
+def of_linear(form: Linear) -> Value:
+    """A linear form as a value: a constant where it has no terms."""
+    return form if form.terms else Const(form.offset)
+
+
+def symbol_value(symbol: Symbol) -> Linear:
+    """The value of a symbol by itself."""
+    return Linear(((symbol, 1),))
+
+
+def add(left: Linear, right: Linear, sign: int = 1) -> Linear:
+    """``left + sign * right``."""
+    terms = dict(left.terms)
+    for symbol, coefficient in right.terms:
+        terms[symbol] = terms.get(symbol, 0) + sign * coefficient
+    kept = sorted(((s, c) for s, c in terms.items() if c), key=lambda term: term[0].name)
+    return Linear(tuple(kept), left.offset + sign * right.offset)
+
+
+def scale(form: Linear, factor: int) -> Linear:
+    """``factor * form``."""
+    if factor == 0:
+        return Linear(())
+    return Linear(tuple((s, c * factor) for s, c in form.terms), form.offset * factor)
