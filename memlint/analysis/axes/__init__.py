@@ -27,7 +27,7 @@ from memlint.analysis.axes.model import (
     unknown_strides,
 )
 from memlint.analysis.axes.pattern import rearrange
-from memlint.analysis.axes.queries import channels_last as is_channels_last
+from memlint.analysis.axes.queries import channels_last as channels_last_format
 from memlint.analysis.axes.queries import (
     contiguous,
     fastest_axis,
@@ -69,6 +69,7 @@ __all__ = [
     "Size",
     "broadcast_sizes",
     "channels_last",
+    "channels_last_format",
     "contiguous",
     "converted",
     "dense",
@@ -82,7 +83,6 @@ __all__ = [
     "give_rank",
     "in_order",
     "index",
-    "is_channels_last",
     "movedim",
     "narrow",
     "natural",

@@ -32,7 +32,7 @@ def contiguous(call: Call) -> Value | None:
     ):
         rank = 4 if given.name.endswith("last") else 5
         layout = axes.channels_last(base.sizes or (None,) * rank)
-        return _same_or(call, base, layout, axes.is_channels_last(base.layout))
+        return _same_or(call, base, layout, axes.channels_last_format(base.layout))
     return perhaps_view(call, base, OPAQUE, None)
 
 
