@@ -260,11 +260,23 @@ def _join_mappings(mappings: list[Mapping]) -> Mapping:
     return Mapping(items, all(m.complete for m in mappings), mappings[0].site)
 
 
+def plain(value: Value) -> Value:
+    """An attribute that nothing is known of, as the unknown object that it is."""
+    if not isinstance(value, Bound):
+        return value
+    match plain(value.receiver):
+        case Unknown() as receiver:
+            return receiver
+        case Tensor(loaders=loaders, devices=devices):
+            return Unknown(loaders=loaders, devices=devices)
+    return Unknown("call")
+
+
 def loaders_of(value: Value) -> frozenset[Site]:
     """The DataLoaders whose batch ``value`` is or holds."""
-    match value:
-        case Unknown() | Tensor():
-            return value.loaders
+    match plain(value):
+        case Unknown() | Tensor() as known:
+            return known.loaders
         case Alternatives(values):
             return frozenset().union(*(loaders_of(v) for v in values))
         case Sequence(items=items, element=element):
@@ -277,11 +289,11 @@ def loaders_of(value: Value) -> frozenset[Site]:
 
 def deps_of(value: Value) -> frozenset[Symbol]:
     """The symbols that ``value`` was computed from."""
-    match value:
-        case Unknown():
-            return value.deps
-        case Linear():
-            return value.symbols
+    match plain(value):
+        case Unknown() as known:
+            return known.deps
+        case Linear() as form:
+            return form.symbols
         case Alternatives(values):
             return frozenset().union(*(deps_of(v) for v in values))
     return frozenset()
@@ -289,9 +301,9 @@ def deps_of(value: Value) -> frozenset[Symbol]:
 
 def devices_of(value: Value) -> frozenset[str]:
     """The devices that an object may live on; empty where not known."""
-    match value:
-        case Unknown() | Tensor():
-            return value.devices
+    match plain(value):
+        case Unknown() | Tensor() as known:
+            return known.devices
         case Alternatives(values):
             return frozenset().union(*(devices_of(v) for v in values))
     return frozenset()

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from memlint.analysis import knowledge
 from memlint.analysis.events import Compiled
-from memlint.analysis.interpreter.expressions import Expressions
+from memlint.analysis.interpreter.expressions import Expressions, is_nothing
 from memlint.analysis.interpreter.machine import MAX_DEPTH, UNKNOWN, name_of
 from memlint.analysis.interpreter.state import Frame, Scope
 from memlint.analysis.knowledge import Args
@@ -32,6 +32,7 @@ from memlint.analysis.values import (
     alternatives,
     deps_of,
     join,
+    plain,
 )
 
 Handler = Callable[..., Value]
@@ -90,7 +91,8 @@ class Calls(Expressions):
         self.spend()
         match callee:
             case Alternatives(values):
-                return join(self.call(v, args, node) for v in values if not isinstance(v, Absent))
+                known = [v for v in values if not is_nothing(v)]
+                return join(self.call(v, args, node) for v in known)
             case Function():
                 return self.call_function(callee, args, node)
             case Class():
@@ -261,6 +263,8 @@ class Calls(Expressions):
                 return self.call_inherited(receiver, name, args, node)
             case Class():
                 return self.call_class_method(receiver, name, args, node)
+            case Bound(receiver=inner) if not isinstance(inner, Class):
+                return self.call_method(plain(receiver), name, args, node)
             case Bound() | Function() | Partial():
                 return self.call_on_callable(receiver, name, args, node)
         return UNKNOWN

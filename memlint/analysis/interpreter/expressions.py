@@ -34,6 +34,7 @@ from memlint.analysis.values import (
     linear,
     loaders_of,
     of_linear,
+    plain,
     scale,
 )
 
@@ -252,9 +253,7 @@ class Expressions(Machine):
         """``base.name``."""
         match base:
             case Alternatives(values):
-                return join(
-                    self.attribute(v, name, node) for v in values if not isinstance(v, Absent)
-                )
+                return join(self.attribute(v, name, node) for v in values if not is_nothing(v))
             case Ref(module):
                 return Ref(dotted(module, name))
             case Instance():
@@ -271,6 +270,8 @@ class Expressions(Machine):
                 return self.object_attribute(base, name, node)
             case Unknown():
                 return self._unknown_attribute(base, name, node)
+            case Bound(receiver=receiver) if not isinstance(receiver, Class):
+                return self.attribute(plain(base), name, node)
         return Bound(base, name)
 
     def _array_attribute(self, base: Value, name: str, node: ast.AST) -> Value:
@@ -364,36 +365,41 @@ class Expressions(Machine):
         node: ast.Subscript,
         items: tuple[Value | SliceValue, ...],
     ) -> Value:
-        match base:
+        match plain(base):
             case Alternatives(values):
-                return join(self._subscripted(v, base_node, node, items) for v in values)
-            case Tensor():
-                return knowledge.subscript(base, items, node)
-            case Sequence():
-                return self._item(base, items)
-            case Mapping():
-                key = items[0]
-                if isinstance(key, Const) and isinstance(key.value, str):
-                    value = base.get(key.value)
-                    return UNKNOWN if isinstance(value, Absent) else value
-                return join([v for _, v in base.items]) if base.items else UNKNOWN
-            case Object(cls="memlint.shape"):
+                return join(
+                    self._subscripted(v, base_node, node, items)
+                    for v in values
+                    if not is_nothing(v)
+                )
+            case Tensor() as tensor:
+                return knowledge.subscript(tensor, items, node)
+            case Sequence() as sequence:
+                return self._item(sequence, items)
+            case Mapping() as mapping:
+                found = _under_key(mapping, items[0])
+                if len(items) > 1:
+                    return self._subscripted(found, base_node, node, items[1:])
+                return found
+            case Object(cls="memlint.shape") as shape:
                 axis = items[0]
-                text = base.fact("of")
+                text = shape.fact("of")
                 if isinstance(axis, Const) and isinstance(axis.value, int):
                     return self.size_symbol(str(getattr(text, "value", "")), axis.value)
                 return UNKNOWN
             case Function() | Partial():
                 return self.launcher(base, node)
-            case Object() | Ref() | Bound() | Instance():
+            case Object() | Ref() | Instance():
                 return self.opaque_subscript(base, node, items)
-            case Unknown():
+            case Unknown() as unknown:
                 if self._slices_array(items):
-                    return knowledge.subscript(self.assumed_tensor(base), items, node)
+                    return knowledge.subscript(self.assumed_tensor(unknown), items, node)
                 key_deps = frozenset().union(
                     *(deps_of(i) for i in items if not isinstance(i, SliceValue))
                 )
-                return Unknown(base.origin, base.deps | key_deps, base.loaders, base.devices)
+                return Unknown(
+                    unknown.origin, unknown.deps | key_deps, unknown.loaders, unknown.devices
+                )
         return UNKNOWN
 
     def _slices_array(self, items: tuple[Value | SliceValue, ...]) -> bool:
@@ -497,6 +503,18 @@ def _keys(node: ast.Subscript) -> list[ast.expr]:
     if isinstance(node.slice, ast.Tuple) and node.slice.elts:
         return list(node.slice.elts)
     return [node.slice]
+
+
+def _under_key(mapping: Mapping, key: Value | SliceValue) -> Value:
+    if isinstance(key, Const) and isinstance(key.value, str):
+        value = mapping.get(key.value)
+        return UNKNOWN if isinstance(value, Absent) else value
+    return join([v for _, v in mapping.items]) if mapping.items else UNKNOWN
+
+
+def is_nothing(value: Value) -> bool:
+    """A value whose attributes and items a running program never asks for."""
+    return isinstance(value, Absent) or (isinstance(value, Const) and value.value is None)
 
 
 def _falsy(value: Value) -> bool:

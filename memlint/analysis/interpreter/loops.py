@@ -31,6 +31,7 @@ from memlint.analysis.values import (
     devices_of,
     join,
     loaders_of,
+    plain,
     symbol_value,
 )
 
@@ -233,6 +234,7 @@ class Loops(Statements):
         frame = self.frame
         if not frame.loops and frame.workers is None:
             return
+        base = join(plain(one) for one in alternatives(base))
         if not all(isinstance(one, (Tensor, Unknown)) for one in alternatives(base)):
             return
         loops = tuple(o.loop for o in frame.loops)
@@ -268,6 +270,7 @@ class Loops(Statements):
     # Iteration
 
     def element(self, value: Value) -> Value:
+        value = plain(value)
         match value:
             case Alternatives(values):
                 return join(self.element(v) for v in values if not isinstance(v, Absent))

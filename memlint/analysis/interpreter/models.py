@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from memlint.analysis import knowledge
-from memlint.analysis.axes import is_channels_last
+from memlint.analysis.axes import channels_last_format
 from memlint.analysis.events import Convolution
 from memlint.analysis.interpreter.calls import facts_of
 from memlint.analysis.interpreter.machine import UNKNOWN, name_of, text_of
@@ -320,7 +320,7 @@ def _network(known: bool, machine: Models, node: ast.AST) -> tuple[tuple[str, Va
 
 def _is_channels_last(value: Value) -> bool:
     return any(
-        isinstance(one, Tensor) and is_channels_last(one.layout) is True
+        isinstance(one, Tensor) and channels_last_format(one.layout) is True
         for one in alternatives(value)
     )
 

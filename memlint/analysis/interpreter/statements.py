@@ -28,6 +28,7 @@ from memlint.analysis.values import (
     devices_of,
     join,
     loaders_of,
+    plain,
 )
 
 
@@ -144,6 +145,7 @@ class Statements(Calls):
                 self.assign(target, self._unpacked(value, index))
 
     def _unpacked(self, value: Value, index: int) -> Value:
+        value = plain(value)
         match value:
             case Alternatives(values):
                 return join(self._unpacked(v, index) for v in values if not isinstance(v, Absent))
