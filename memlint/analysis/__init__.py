@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import time
 from collections.abc import Iterator, Sequence
 
 from memlint.config import Settings
@@ -29,4 +28,3 @@ def analyze(
 
 
 __all__ = ["analyze"]
-_ = time

@@ -33,4 +33,4 @@ class Dispatcher:
                 raise
             except Exception as error:  # a rule of any pack may raise anything; the others go on
                 self._failed.add(rule.code)
-                yield RuleFailure(type(rule), f"{type(error).__name__}: {error}")
+                yield RuleFailure(rule.name, f"{type(error).__name__}: {error}")

@@ -142,16 +142,18 @@ class KernelLaunch:
 
     ``kind`` is "triton", "cupy", "pointer" (``data_ptr()`` and ctypes sinks), "extension"
     (compiled by this program), "foreign" (an extension module or operator whose source is
-    not there), "collective", "numba-cuda".  ``strides_of`` are the texts of the
-    expressions whose strides are handed over in the same call.
+    not there), "collective".  ``kernel`` is the kernel's definition where it is in the
+    program, ``parameters`` its parameters' names; ``provenance`` holds what is known of an
+    extension's making (the arguments of ``load_inline``, say).
     """
 
     node: ast.AST
     kind: str
     callee: str
     arguments: tuple[Argument, ...]
-    strides_of: frozenset[str]
-    open: bool = False
+    kernel: ast.FunctionDef | ast.AsyncFunctionDef | None = None
+    parameters: tuple[str, ...] = ()
+    provenance: tuple[tuple[str, Value], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,4 @@ class ModelPlaced:
     site: Site | None = field(default=None, compare=False)
 
 
-Event = (
-    ProgramStart | LoopNest | SlotStore | KernelLaunch | LoaderBuilt | ModelPlaced
-)
+Event = ProgramStart | LoopNest | SlotStore | KernelLaunch | LoaderBuilt | ModelPlaced

@@ -9,7 +9,7 @@ from dataclasses import replace
 from memlint.analysis import knowledge
 from memlint.analysis.events import Compiled
 from memlint.analysis.interpreter.expressions import Expressions, is_nothing
-from memlint.analysis.interpreter.machine import MAX_DEPTH, UNKNOWN, name_of
+from memlint.analysis.interpreter.machine import MAX_DEPTH, UNKNOWN
 from memlint.analysis.interpreter.state import Frame, Scope
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
@@ -35,8 +35,7 @@ from memlint.analysis.values import (
     plain,
 )
 
-Handler = Callable[..., Value]
-TRANSPARENT_TRAITS = frozenset({"builtins.staticmethod", "builtins.classmethod"})
+Handler = Callable[..., Value | None]
 
 
 class Calls(Expressions):
@@ -212,7 +211,9 @@ class Calls(Expressions):
         keywords = dict(args.keywords)
         defaults = dict(zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True))
         defaults.update(
-            (a.arg, d) for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None
+            (a.arg, d)
+            for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True)
+            if d is not None
         )
         for index, name in enumerate(names):
             if index < len(positional):
@@ -240,7 +241,9 @@ class Calls(Expressions):
             )
         if spec.kwarg is not None:
             variables[spec.kwarg.arg] = Mapping(
-                tuple(keywords.items()), not (entry or args.open), self.sites.at(function.node, "kw")
+                tuple(keywords.items()),
+                not (entry or args.open),
+                self.sites.at(function.node, "kw"),
             )
         return variables
 
@@ -422,7 +425,3 @@ def facts_of(args: Args) -> tuple[tuple[str, Value], ...]:
 
 def _without_loaders(tensor: Tensor) -> Tensor:
     return replace(tensor, loaders=frozenset())
-
-
-def callee_name(value: Value) -> str:
-    return name_of(value)

@@ -13,14 +13,12 @@ from memlint.analysis.interpreter.records import LoaderRecord
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
     Absent,
-    Class,
     Const,
     Function,
     Instance,
     Mapping,
     Object,
     Partial,
-    Ref,
     Sequence,
     Site,
     Tensor,
@@ -44,6 +42,9 @@ LIGHTNING = ("lightning.", "pytorch_lightning.", "lightning_fabric.")
 class Devices(Models):
     """Loaders, moves, frameworks that move things by themselves."""
 
+    target_device: str
+    cuda_evidence: bool
+
     # Loaders
 
     def _data_loader(self, args: Args, node: ast.AST) -> Value:
@@ -66,7 +67,9 @@ class Devices(Models):
         if LOADER in library and isinstance(instance.site.node, ast.Call):
             self.loader_at(instance.site, instance.cls.node.name, args, node)
         if "threading.Thread" in library or "multiprocessing.Process" in library:
-            self.heap.put(instance, "<target>", join(args.keywords.values() or (UNKNOWN,)), strong=True)
+            self.heap.put(
+                instance, "<target>", join(args.keywords.values() or (UNKNOWN,)), strong=True
+            )
 
     def loader_objects(self, args: Args) -> frozenset[Site]:
         """The loaders that are handed over by a call, as such."""
@@ -99,7 +102,9 @@ class Devices(Models):
         if isinstance(dataset, Object) and dataset.cls.endswith(
             ("TensorDataset", "Subset", "ConcatDataset")
         ):
-            parts = tuple(v for k, v in dataset.facts if k.isdigit() or k in ("dataset", "datasets"))
+            parts = tuple(
+                v for k, v in dataset.facts if k.isdigit() or k in ("dataset", "datasets")
+            )
             items = []
             for part in parts:
                 items.append(part if isinstance(part, Tensor) else self._item_of_dataset(part))
@@ -168,7 +173,19 @@ class Devices(Models):
     def note_unseen_mover(self, callee: Value, args: Args, node: ast.AST) -> None:
         """``move_to_device(batch, device)``: a call nobody can see into, named for what it does."""
         last = self.callee_text(callee, node).rpartition(".")[2].lower()
-        if not any(word in last for word in ("to_device", "to_cuda", "to_gpu", "cuda", "move_", "send_to", "prefetch", "to_dev")):
+        if not any(
+            word in last
+            for word in (
+                "to_device",
+                "to_cuda",
+                "to_gpu",
+                "cuda",
+                "move_",
+                "send_to",
+                "prefetch",
+                "to_dev",
+            )
+        ):
             return
         devices: frozenset[str] = frozenset()
         batches: list[Value] = []
@@ -215,8 +232,10 @@ class Devices(Models):
             for one in alternatives(value):
                 if on_cpu:
                     continue
-                if isinstance(one, (Object, Instance)) and one.site in self.loaders and (
-                    half or self.cuda_evidence
+                if (
+                    isinstance(one, (Object, Instance))
+                    and one.site in self.loaders
+                    and (half or self.cuda_evidence)
                 ):
                     transfer = Transfer(node, text_of(node), frozenset({"cuda"}))
                     self.loaders[one.site].add_transfer(transfer)
@@ -240,7 +259,8 @@ class Devices(Models):
             isinstance(v, Const) and v.value in ("gpu", "cuda") for v in alternatives(accelerator)
         ) or any(isinstance(v, Const) and bool(v.value) for v in alternatives(gpus))
         precise = [
-            v for v in alternatives(made.fact("precision"))
+            v
+            for v in alternatives(made.fact("precision"))
             if isinstance(v, Const) and str(v.value).partition("-")[0] in ("16", "bf16")
         ]
         if not on_gpu:
@@ -309,4 +329,3 @@ Devices.METHODS[("lightning.Trainer", "fit")] = Devices._fit
 Devices.METHODS[("lightning.Trainer", "test")] = Devices._fit
 Devices.METHODS[("lightning.Trainer", "validate")] = Devices._fit
 Devices.METHODS[("lightning.Trainer", "predict")] = Devices._fit
-_ = (Class, Ref)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import Literal
 
 from memlint.analysis import knowledge
 from memlint.analysis.axes import dense_any_rank
@@ -178,7 +179,9 @@ class Expressions(Machine):
     def _array_operation(self, name: str, operands: tuple[Value, ...], node: ast.AST) -> Value:
         lib = next((v.lib for v in operands if isinstance(v, Tensor)), "")
         args = Args(operands, {}, False)
-        result = knowledge.call_function(f"{lib or 'torch'}.{name}", args, node, self.sites.at(node))
+        result = knowledge.call_function(
+            f"{lib or 'torch'}.{name}", args, node, self.sites.at(node)
+        )
         if result is not None:
             return result
         return Unknown(
@@ -304,12 +307,17 @@ class Expressions(Machine):
         """The shape of an array whose rank may not be known."""
         if isinstance(base, Tensor) and base.sizes is not None:
             items = tuple(
-                Const(s) if isinstance(s, int) else s if isinstance(s, Linear)
+                Const(s)
+                if isinstance(s, int)
+                else s
+                if isinstance(s, Linear)
                 else self.size_symbol(text_of(node), axis)
                 for axis, s in enumerate(base.sizes)
             )
             return Sequence("tuple", items)
-        return Object("memlint.shape", self.sites.at(node, "shape"), (("of", Const(text_of(node))),))
+        return Object(
+            "memlint.shape", self.sites.at(node, "shape"), (("of", Const(text_of(node))),)
+        )
 
     def instance_attribute(self, instance: Instance, name: str, node: ast.AST) -> Value:
         raise NotImplementedError
@@ -352,7 +360,10 @@ class Expressions(Machine):
     def _subscript_item(self, node: ast.expr) -> Value | SliceValue:
         if isinstance(node, ast.Slice):
             return SliceValue(
-                *(self.evaluate(n) if n else Const(None) for n in (node.lower, node.upper, node.step))
+                *(
+                    self.evaluate(n) if n else Const(None)
+                    for n in (node.lower, node.upper, node.step)
+                )
             )
         if isinstance(node, ast.Constant) and node.value is Ellipsis:
             return Const("...")
@@ -425,10 +436,10 @@ class Expressions(Machine):
         return value
 
     def _slice_of(self, base: Sequence, key: SliceValue) -> Value:
-        bounds = [getattr(b, "value", b) for b in (key.start, key.stop, key.step)]
-        if base.items is not None and all(b is None or type(b) is int for b in bounds):
-            if bounds[2] != 0:
-                return Sequence(base.kind, base.items[slice(*bounds)])
+        bounds = [_bound(b) for b in (key.start, key.stop, key.step)]
+        if base.items is not None and False not in bounds and bounds[2] != 0:
+            start, stop, step = bounds
+            return Sequence(base.kind, base.items[start:stop:step])
         return Sequence(base.kind, None, self.element(base))
 
     def launcher(self, kernel: Value, node: ast.Subscript) -> Value:
@@ -503,6 +514,13 @@ def _keys(node: ast.Subscript) -> list[ast.expr]:
     if isinstance(node.slice, ast.Tuple) and node.slice.elts:
         return list(node.slice.elts)
     return [node.slice]
+
+
+def _bound(value: Value) -> int | None | Literal[False]:
+    """A slice bound; ``False`` where it is not known."""
+    if isinstance(value, Const) and (value.value is None or type(value.value) is int):
+        return value.value
+    return False
 
 
 def _under_key(mapping: Mapping, key: Value | SliceValue) -> Value:

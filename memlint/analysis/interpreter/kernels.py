@@ -12,14 +12,11 @@ from memlint.analysis.interpreter.devices import Devices
 from memlint.analysis.interpreter.machine import UNKNOWN, name_of, text_of
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
-    Absent,
     Bound,
     Const,
     Function,
-    Instance,
     Object,
     Partial,
-    Ref,
     Sequence,
     Tensor,
     Unknown,
@@ -44,10 +41,14 @@ SAFE_SUBSCRIPTS = ("typing.", "builtins.", "torch.", "numpy.", "collections.", "
 class Kernels(Devices):
     """Launches and pointers."""
 
+    imports_text: str
+
     # Addresses and strides
 
     def pointer_of(self, value: Value, name: str, node: ast.AST) -> Value:
-        text = text_of(node.func.value) if _is_method_call(node) else text_of(node)
+        text = text_of(node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            text = text_of(node.func.value)
         if name == "is_contiguous":
             return UNKNOWN
         if name == "stride":
@@ -66,7 +67,9 @@ class Kernels(Devices):
         return super().attribute(base, name, node)
 
     def _ctypes_data(self, made: Object, node: ast.AST) -> Value:
-        text = text_of(node.value.value) if _is_chain(node) else text_of(node)
+        text = text_of(node)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute):
+            text = text_of(node.value.value)
         facts = (("of", made.fact("of")), ("text", Const(text)))
         return Object(POINTER, self.sites.at(node), facts)
 
@@ -127,9 +130,7 @@ class Kernels(Devices):
         items = handed.items if isinstance(handed, Sequence) else None
         inner = Args(items or (), {}, items is None)
         nodes = _argument_nodes(node, "args", 2)
-        self.launch(
-            "cupy", self._callee_text(node), inner, node, None, (), nodes=nodes
-        )
+        self.launch("cupy", self._callee_text(node), inner, node, None, (), nodes=nodes)
         return UNKNOWN
 
     def _get_function(self, made: Object, args: Args, node: ast.AST) -> Value:
@@ -170,7 +171,9 @@ class Kernels(Devices):
         if name in COLLECTIVES:
             self.launch("collective", name, args, node, None, ())
             return UNKNOWN
-        if name.startswith("torch.ops.") and not name.startswith(("torch.ops.aten", "torch.ops.prim")):
+        if name.startswith("torch.ops.") and not name.startswith(
+            ("torch.ops.aten", "torch.ops.prim")
+        ):
             self.launch("foreign", name, args, node, None, ())
             return Unknown("call")
         return super().special_call(name, args, node)
@@ -246,14 +249,6 @@ def _is_pointer(value: Value) -> bool:
     return isinstance(value, Object) and value.cls in (POINTER, "numpy.ctypeslib")
 
 
-def _is_method_call(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-
-
-def _is_chain(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute)
-
-
 def _spread(value: Value) -> Iterator[Value]:
     if isinstance(value, Sequence) and value.items is not None and len(value.items) <= 32:
         for item in value.items:
@@ -313,13 +308,15 @@ Kernels.METHODS.update(
         ("cffi.FFI", "dlopen"): lambda self, made, args, node: self._library(args, node),
     }
 )
-Kernels.ANY_METHOD.update(
-    {FOREIGN: Kernels._foreign_method, EXTENSION: Kernels._extension_method}
-)
-for _name in ("ctypes.CDLL", "ctypes.PyDLL", "ctypes.cdll.LoadLibrary", "numpy.ctypeslib.load_library"):
+Kernels.ANY_METHOD.update({FOREIGN: Kernels._foreign_method, EXTENSION: Kernels._extension_method})
+for _name in (
+    "ctypes.CDLL",
+    "ctypes.PyDLL",
+    "ctypes.cdll.LoadLibrary",
+    "numpy.ctypeslib.load_library",
+):
     Kernels.FUNCTIONS[_name] = Kernels._library
 for _name in ("torch.utils.cpp_extension.load", "torch.utils.cpp_extension.load_inline"):
     Kernels.FUNCTIONS[_name] = Kernels._extension
 for _name in ("ctypes.memmove", "ctypes.memset"):
     Kernels.FUNCTIONS[_name] = Kernels._memmove
-_ = (Absent, Instance, Ref)

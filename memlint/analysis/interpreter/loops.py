@@ -114,7 +114,9 @@ class Loops(Statements):
 
     def _counted(self, one: Object, node: ast.AST, name: str) -> tuple[list[Loop], Value]:
         bounds = [v for key, v in one.facts if key.isdigit()]
-        start, stop, step = ZERO, UNKNOWN, ONE
+        start: Value = ZERO
+        stop: Value = UNKNOWN
+        step: Value = ONE
         if len(bounds) == 1:
             stop = bounds[0]
         elif len(bounds) >= 2:
@@ -136,7 +138,9 @@ class Loops(Statements):
             if isinstance(bound, Object) and bound.cls in COUNTED:
                 inner, _ = self._counted(bound, node, "")
                 stop = inner[0].stop
-            name = names[index] if len(names) == len(bounds) else f"{names[0] if names else ''}{index}"
+            name = (
+                names[index] if len(names) == len(bounds) else f"{names[0] if names else ''}{index}"
+            )
             loops.append(self._loop(node, kind, name, ZERO, stop, ONE))
         values = tuple(symbol_value(loop.symbol) for loop in loops)
         if kind == "ndindex" and len(names) == 1 and len(loops) == 1:

@@ -15,13 +15,11 @@ from memlint.analysis.interpreter.records import ModelRecord
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
     Absent,
-    Class,
     Const,
     Function,
     Instance,
     Mapping,
     Object,
-    Partial,
     Ref,
     Sequence,
     Tensor,
@@ -57,7 +55,12 @@ SELF_METHODS = frozenset(
 PRECISE = frozenset({"fp16", "bf16", "float16", "bfloat16", "16", "16-mixed", "bf16-mixed"})
 HALF = frozenset({"float16", "bfloat16"})
 AUTOCAST = frozenset(
-    {"torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast", "torch.amp.autocast_mode.autocast"}
+    {
+        "torch.autocast",
+        "torch.amp.autocast",
+        "torch.cuda.amp.autocast",
+        "torch.amp.autocast_mode.autocast",
+    }
 )
 COMPILERS = (
     "torch.compile", "torch.jit.script", "torch.jit.trace", "torch._dynamo.optimize",
@@ -189,7 +192,9 @@ class Models(Objects):
                 devices = self.destination(name, args)
                 if devices:
                     record.move(node, text, devices)
-                dtypes = [knowledge.dtype_of(v) for v in (*args.positional, *args.keywords.values())]
+                dtypes = [
+                    knowledge.dtype_of(v) for v in (*args.positional, *args.keywords.values())
+                ]
                 if HALF & {d for d in dtypes if d}:
                     record.note("precisions", node, "to")
                 if not isinstance(args.get("memory_format"), Absent) or args.open:
@@ -298,7 +303,9 @@ class Models(Objects):
             return Object(name, self.sites.at(node), facts_of(args))
         if name.startswith("torchvision.models."):
             known = last.lower().startswith(ARCHITECTURES)
-            return Object("torchvision.models." + last, self.sites.at(node), _network(known, self, node))
+            return Object(
+                "torchvision.models." + last, self.sites.at(node), _network(known, self, node)
+            )
         if name in ("timm.create_model", "timm.models.create_model"):
             first = args.get("model_name", 0)
             known = isinstance(first, Const) and str(first.value).lower().startswith(ARCHITECTURES)
@@ -329,7 +336,7 @@ def _convolution(value: Value) -> Convolution | None:
     if not isinstance(value, Object) or value.cls not in CONVOLUTIONS:
         return None
     dims, transposed = CONVOLUTIONS[value.cls]
-    names = TRANSPOSED_PARAMETERS if transposed else CONVOLUTION_PARAMETERS
+    names: tuple[str, ...] = TRANSPOSED_PARAMETERS if transposed else CONVOLUTION_PARAMETERS
     if "Lazy" in value.cls:
         names = names[1:]
 
@@ -366,4 +373,3 @@ Models.FUNCTIONS["torch.autocast"] = Models._autocast
 Models.FUNCTIONS["torch.amp.autocast"] = Models._autocast
 Models.FUNCTIONS["torch.amp.autocast_mode.autocast"] = Models._autocast
 Models.FUNCTIONS["torch.cuda.amp.autocast"] = Models._cuda_autocast
-_ = (Class, Partial)

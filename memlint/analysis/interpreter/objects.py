@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from memlint.analysis.interpreter.calls import facts_of
+from memlint.analysis.interpreter.calls import Handler, facts_of
 from memlint.analysis.interpreter.loops import Loops
 from memlint.analysis.interpreter.machine import UNKNOWN, name_of
-from memlint.analysis.interpreter.state import Scope
 from memlint.analysis.knowledge import Args, SliceValue
 from memlint.analysis.values import (
     Absent,
@@ -82,7 +81,7 @@ class Objects(Loops):
 
     def library_bases(self, cls: Class) -> list[str]:
         """The canonical names of a class's bases outside the program."""
-        names = []
+        names: list[str] = []
         for one in self.lineage(cls):
             for base in self.bases.get(id(one.node), []):
                 names.extend(name_of(b) for b in alternatives(base) if name_of(b))
@@ -231,7 +230,11 @@ class Objects(Loops):
 
     def _grown(self, receiver: Sequence, name: str, added: Value) -> Sequence:
         if name == "extend":
-            if isinstance(added, Sequence) and added.items is not None and receiver.items is not None:
+            if (
+                isinstance(added, Sequence)
+                and added.items is not None
+                and receiver.items is not None
+            ):
                 return Sequence(receiver.kind, receiver.items + added.items, UNKNOWN, receiver.site)
             added = self.element(added)
         in_loop = bool(self.frame.loops)
@@ -359,17 +362,14 @@ class Objects(Loops):
                 return Sequence("tuple", parts)
             case "builtins.map":
                 return self.call(
-                    value.fact("0"), Args((self.element(value.fact("1")),), {}, False), self.statement
+                    value.fact("0"),
+                    Args((self.element(value.fact("1")),), {}, False),
+                    self.statement,
                 )
         return UNKNOWN
 
 
-def scope_of(function: Function) -> Scope:
-    assert isinstance(function.scope, Scope)
-    return function.scope
-
-
-def _kept(name: str):  # type: ignore[no-untyped-def]
+def _kept(name: str) -> Handler:
     return lambda self, args, node: self._keep(name, args, node)
 
 
@@ -386,9 +386,7 @@ Objects.FUNCTIONS.update(
         "builtins.max": Objects._extreme,
         "builtins.getattr": Objects._getattr,
         "functools.partial": Objects._partial,
-        "copy.deepcopy": Objects._pass_through,
         "tqdm.trange": _kept("builtins.range"),
         "tqdm.auto.trange": _kept("builtins.range"),
     }
 )
-Objects.METHODS[("builtins.super", "*")] = Objects.super_method

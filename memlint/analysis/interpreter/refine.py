@@ -32,8 +32,9 @@ def refinements(test: ast.expr, *, truth: bool) -> Iterator[tuple[ast.expr, Chan
             yield array, _of_unknown_layout
         case ast.Call(func=ast.Name(id="all"), args=[ast.GeneratorExp() as each]) if truth:
             yield from _each(each)
-        case ast.Attribute(value=ast.Attribute(value=array, attr="flags")) | ast.Subscript(
-            value=ast.Attribute(value=array, attr="flags")
+        case (
+            ast.Attribute(value=ast.Attribute(value=array, attr="flags"))
+            | ast.Subscript(value=ast.Attribute(value=array, attr="flags"))
         ):
             if truth and _names_row_major(test):
                 yield array, _made_dense
@@ -52,9 +53,7 @@ def _names_row_major(test: ast.expr) -> bool:
 def _each(each: ast.GeneratorExp) -> Iterator[tuple[ast.expr, Change]]:
     """``all(t.is_contiguous() for t in (a, b))``"""
     generator = each.generators[0]
-    if isinstance(generator.target, ast.Name) and isinstance(
-        generator.iter, (ast.Tuple, ast.List)
-    ):
+    if isinstance(generator.target, ast.Name) and isinstance(generator.iter, (ast.Tuple, ast.List)):
         for node, change in refinements(each.elt, truth=True):
             if isinstance(node, ast.Name) and node.id == generator.target.id:
                 for item in generator.iter.elts:

@@ -121,14 +121,14 @@ class Statements(Calls):
                 strong = self.frame.name.endswith("__init__") and self.frame.receiver == base
                 self.heap.put(base, target.attr, value, strong=strong)
 
-    def _store_item(
-        self, base: Value, items: tuple[Value | SliceValue, ...], value: Value
-    ) -> None:
+    def _store_item(self, base: Value, items: tuple[Value | SliceValue, ...], value: Value) -> None:
         key = items[0] if items else UNKNOWN
         if isinstance(base, Mapping) and base.site is not None:
             if isinstance(key, Const) and isinstance(key.value, str):
                 new = {**dict(base.items), key.value: value}
-                self.replace_object(base.site, Mapping(tuple(new.items()), base.complete, base.site))
+                self.replace_object(
+                    base.site, Mapping(tuple(new.items()), base.complete, base.site)
+                )
             else:
                 grown = {**dict(base.items), "": join((base.get(""), value))}
                 self.replace_object(base.site, Mapping(tuple(grown.items()), False, base.site))
@@ -367,7 +367,11 @@ class Statements(Calls):
             self.scope, self.class_prefix = outer, outer_prefix
         for index in range(first, len(self.functions)):
             function, owner = self.functions[index]
-            if owner is None and isinstance(function.scope, Scope) and function.scope.kind == "class":
+            if (
+                owner is None
+                and isinstance(function.scope, Scope)
+                and function.scope.kind == "class"
+            ):
                 self.functions[index] = (function, value)
                 self.owners[id(function.node)] = value
                 if any(name_of(d).startswith("numba.") for d in decorators):

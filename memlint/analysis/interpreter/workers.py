@@ -12,7 +12,6 @@ from memlint.analysis.interpreter.kernels import Kernels
 from memlint.analysis.interpreter.machine import UNKNOWN, name_of
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
-    Absent,
     Bound,
     Const,
     Function,
@@ -20,7 +19,6 @@ from memlint.analysis.values import (
     Mapping,
     Object,
     Partial,
-    Ref,
     Sequence,
     Symbol,
     Tensor,
@@ -298,7 +296,14 @@ def _starter(name: str, kind: str) -> Callable[..., Value]:
     return lambda self, args, node: self._thread(kind, args, node, name)
 
 
-for _name in (*NUMBA, "numba.cuda.jit", "numba.vectorize", "numba.stencil", *("triton.jit", "triton.autotune", "triton.heuristics"), "cupyx.jit.rawkernel"):
+for _name in (
+    *NUMBA,
+    "numba.cuda.jit",
+    "numba.vectorize",
+    "numba.stencil",
+    *("triton.jit", "triton.autotune", "triton.heuristics"),
+    "cupyx.jit.rawkernel",
+):
     Parallel.FUNCTIONS[_name] = _wrapper(_name)
     Parallel.METHODS[(_name, "__call__")] = Parallel._apply_trait
 Parallel.FUNCTIONS["numba.jit_module"] = Parallel._jit_module
@@ -314,4 +319,3 @@ Parallel.FUNCTIONS["torch.multiprocessing.spawn"] = Parallel._spawn
 Parallel.FUNCTIONS["joblib.delayed"] = Parallel._delayed
 Parallel.FUNCTIONS["joblib.Parallel"] = Parallel._joblib
 Parallel.METHODS[("joblib.delayed", "__call__")] = Parallel._run_delayed
-_ = (Absent, Ref)
