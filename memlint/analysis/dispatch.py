@@ -24,6 +24,7 @@ class Dispatcher:
         return any(event is not ProgramStart for event in self._checks)
 
     def send(self, event: Event) -> Iterator[Draft | RuleFailure]:
+        """What the rules that ask for such events say to this one."""
         for rule, check in self._checks.get(type(event), ()):
             if rule.code in self._failed:
                 continue

@@ -91,9 +91,11 @@ class Linear(Value):
 
     @property
     def symbols(self) -> frozenset[Symbol]:
+        """The symbols it depends on."""
         return frozenset(symbol for symbol, _ in self.terms)
 
     def coefficient(self, symbol: Symbol) -> int:
+        """How much it grows where ``symbol`` grows by one."""
         return dict(self.terms).get(symbol, 0)
 
 

@@ -13,7 +13,6 @@ from memlint.analysis.interpreter.machine import MAX_DEPTH, UNKNOWN
 from memlint.analysis.interpreter.state import Frame, Scope
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
-    Absent,
     Alternatives,
     Bound,
     Class,

@@ -105,10 +105,8 @@ class Devices(Models):
             parts = tuple(
                 v for k, v in dataset.facts if k.isdigit() or k in ("dataset", "datasets")
             )
-            items = []
-            for part in parts:
-                items.append(part if isinstance(part, Tensor) else self._item_of_dataset(part))
-            return Sequence("tuple", tuple(items))
+            items = tuple(p if isinstance(p, Tensor) else self._item_of_dataset(p) for p in parts)
+            return Sequence("tuple", items)
         if isinstance(dataset, Tensor):
             return dataset
         if isinstance(dataset, Sequence):
@@ -212,8 +210,7 @@ class Devices(Models):
     # Frameworks that move batches and models by themselves
 
     def _accelerator(self, args: Args, node: ast.AST) -> Value:
-        made = Object("accelerate.Accelerator", self.sites.at(node), facts_of(args))
-        return made
+        return Object("accelerate.Accelerator", self.sites.at(node), facts_of(args))
 
     def _accelerator_device(self, made: Object, node: ast.AST) -> Value:
         cpu = made.fact("cpu")

@@ -349,13 +349,13 @@ class Expressions(Machine):
 
     def target_subscript(
         self, node: ast.Subscript, mode: str
-    ) -> tuple[ast.expr, Value, tuple[Value | SliceValue, ...]]:
-        """Evaluate a subscript that is assigned to."""
+    ) -> tuple[Value, tuple[Value | SliceValue, ...]]:
+        """Evaluate a subscript that is assigned to: what is indexed, and with what."""
         base_node, keys = _chain(node)
         base = self.evaluate(base_node)
         items = tuple(self._subscript_item(key) for key in keys)
         self.note_access(node, base_node, base, items, mode)
-        return base_node, base, items
+        return base, items
 
     def _subscript_item(self, node: ast.expr) -> Value | SliceValue:
         if isinstance(node, ast.Slice):
@@ -516,7 +516,7 @@ def _keys(node: ast.Subscript) -> list[ast.expr]:
     return [node.slice]
 
 
-def _bound(value: Value) -> int | None | Literal[False]:
+def _bound(value: Value) -> int | Literal[False] | None:
     """A slice bound; ``False`` where it is not known."""
     if isinstance(value, Const) and (value.value is None or type(value.value) is int):
         return value.value

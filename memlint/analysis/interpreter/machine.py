@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence as Seq
+from collections.abc import Iterator
 
 from memlint.analysis.events import Event, KernelLaunch, LoopNest, Transfer
 from memlint.analysis.interpreter.records import LoaderRecord, ModelRecord
@@ -15,18 +15,18 @@ from memlint.analysis.values import (
     Bound,
     Class,
     Function,
-    Instance,
     Linear,
     Mapping,
+    Object,
+    Partial,
     Ref,
     Sequence,
     Site,
     Symbol,
-    Tensor,
     Unknown,
     Value,
-    alternatives,
     join,
+    loaders_of,
     symbol_value,
 )
 from memlint.source.model import Source
@@ -37,7 +37,7 @@ BUDGET = 400_000
 MAX_DEPTH = 7
 
 
-class OutOfBudget(Exception):
+class OutOfBudgetError(Exception):
     """Raised inside the interpreter where the budget of a file is used up."""
 
 
@@ -80,7 +80,7 @@ class Machine:
     def spend(self) -> None:
         self.spent += 1
         if self.spent > BUDGET:
-            raise OutOfBudget
+            raise OutOfBudgetError
 
     # Names
 
@@ -121,20 +121,11 @@ class Machine:
         for attributes in self.heap.holders():
             _replace_in(attributes, site, new)
 
-    def replace_value(self, old: Value, new: Value) -> None:
-        """Refine every variable that holds this very value, up the call stack."""
-        scope: Scope | None = self.scope
-        while scope is not None:
-            for name, value in scope.vars.items():
-                if value is old:
-                    scope.vars[name] = new
-            scope = scope.parent
-
     # Facts
 
     def record_transfer(self, value: Value, devices: frozenset[str], node: ast.AST) -> None:
         """A batch of a loader (or a part of it) moves to ``devices`` at ``node``."""
-        for loader in loader_sites(value):
+        for loader in loaders_of(value):
             record = self.loaders.get(loader)
             if record is not None:
                 record.add_transfer(Transfer(node, text_of(node), devices))
@@ -149,29 +140,18 @@ def _replace_in(variables: dict[str, Value], site: Site, new: Value) -> None:
             variables[name] = new
 
 
-def loader_sites(value: Value) -> frozenset[Site]:
-    """The loaders whose batches ``value`` holds, directly or in a container."""
-    from memlint.analysis.values import loaders_of
-
-    return loaders_of(value)
-
-
 def name_of(value: Value) -> str:
     """The canonical dotted name of an imported thing, or of the class of a library object."""
     match value:
         case Ref(name):
             return name
-        case Function() | Class():
-            return ""
         case Bound(receiver, name):
             base = name_of(receiver)
             return f"{base}.{name}" if base else ""
-    from memlint.analysis.values import Object, Partial
-
-    if isinstance(value, Object):
-        return value.cls
-    if isinstance(value, Partial):
-        return name_of(value.func)
+        case Object(cls=name):
+            return name
+        case Partial(func=func):
+            return name_of(func)
     return ""
 
 
@@ -183,17 +163,8 @@ def text_of(node: ast.AST) -> str:
 
 
 def dotted(base: str, name: str) -> str:
+    """The canonical name of an attribute of something imported."""
     return canonical(f"{base}.{name}")
-
-
-def instances(value: Value) -> Iterator[Instance]:
-    for one in alternatives(value):
-        if isinstance(one, Instance):
-            yield one
-
-
-def tensors(values: Seq[Value]) -> list[Tensor]:
-    return [v for v in values if isinstance(v, Tensor)]
 
 
 UNKNOWN = Unknown()

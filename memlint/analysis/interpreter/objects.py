@@ -373,7 +373,7 @@ def _kept(name: str) -> Handler:
     return lambda self, args, node: self._keep(name, args, node)
 
 
-Objects.FUNCTIONS.update({name: Objects._pass_through for name in PASS_THROUGH})
+Objects.FUNCTIONS.update(dict.fromkeys(PASS_THROUGH, Objects._pass_through))
 Objects.FUNCTIONS.update({name: _kept(name) for name in KEPT_AS_OBJECTS})
 Objects.FUNCTIONS.update({f"builtins.{name}": Objects._forget for name in FORGETFUL})
 Objects.FUNCTIONS.update(

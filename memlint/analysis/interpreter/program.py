@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from memlint.analysis.events import Event, LoaderBuilt, ModelPlaced
-from memlint.analysis.interpreter.machine import OutOfBudget, text_of
-from memlint.analysis.interpreter.state import Scope
+from memlint.analysis.interpreter.machine import OutOfBudgetError, text_of
 from memlint.analysis.interpreter.workers import Parallel
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import Class, Function, Instance, Site, Value
@@ -47,7 +46,7 @@ class Interpreter(Parallel):
             self.execute_body(self.tree.body)
             self._enter_uncalled()
             self._make_finals()
-        except OutOfBudget:
+        except OutOfBudgetError:
             self.exhausted = True
         yield from self.events
         self.events = []
@@ -104,9 +103,8 @@ class Interpreter(Parallel):
                 )
             )
         training = any(word in self.source.text for word in TRAINING_WORDS)
-        for site, model in list(self.models.items()):
+        for site in list(self.models):
             self._place(site, training)
-            del model
 
     def _place(self, site: Site, training: bool) -> None:
         record = self.models[site]
@@ -134,7 +132,3 @@ class Interpreter(Parallel):
     def _assigned_to(self, node: ast.AST) -> str:
         target = self.targets.get(id(node))
         return text_of(target) if target is not None else ""
-
-
-def module_scope(machine: Interpreter) -> Scope:
-    return machine.module_scope

@@ -25,9 +25,7 @@ from memlint.analysis.values import (
     Unknown,
     Value,
     alternatives,
-    devices_of,
     join,
-    loaders_of,
     plain,
 )
 
@@ -88,7 +86,7 @@ class Statements(Calls):
         value = self.evaluate(node.value)
         target = node.target
         if isinstance(target, ast.Subscript):
-            base_node, base, items = self.target_subscript(target, "update")
+            base, items = self.target_subscript(target, "update")
             self._store_item(base, items, UNKNOWN)
             return
         old = self.evaluate(target)
@@ -112,7 +110,7 @@ class Statements(Calls):
             case ast.Attribute():
                 self._assign_attribute(target, value)
             case ast.Subscript():
-                _, base, items = self.target_subscript(target, "store")
+                base, items = self.target_subscript(target, "store")
                 self._store_item(base, items, value)
 
     def _assign_attribute(self, target: ast.Attribute, value: Value) -> None:
@@ -426,11 +424,6 @@ class Statements(Calls):
         if self.frame.loops:
             self.frame.loops[-1].continues.append(dict(self.scope.vars))
         self.frame.live = False
-
-
-def tags_of(value: Value) -> Unknown:
-    """An unknown value that keeps what ``value`` says of devices and loaders."""
-    return Unknown(loaders=loaders_of(value), devices=devices_of(value))
 
 
 Statements._STATEMENTS = {
