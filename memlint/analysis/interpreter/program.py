@@ -39,6 +39,7 @@ class Interpreter(Parallel):
         self.imports_text = source.text
         self.cuda_evidence = any(word in source.text for word in CUDA_WORDS)
         self._selves: dict[int, Instance] = {}
+        self._after_init: dict[Site, dict[str, Value]] = {}
 
     def events_of_program(self) -> Iterator[Event]:
         """Everything that is found, in a fixed order."""
@@ -55,15 +56,28 @@ class Interpreter(Parallel):
 
     def _enter_uncalled(self) -> None:
         """Functions and methods that the program itself never calls, as others would."""
+        entered: list[Function] = []
         for function, owner in self._worklist():
             if id(function.node) in self.entered:
                 continue
-            self.frame.live = True
-            self.frame.loops = []
-            self.frame.conditions = 0
             receiver = self._self_of(owner, function) if owner is not None else None
             bound = Function(function.node, function.scope, receiver, function.name)
-            self.run(bound, Args(), entry=True)
+            self._enter(bound)
+            entered.append(bound)
+        for function in entered:
+            # What one method stores, the methods before it may read when they run again.
+            receiver = function.bound
+            if isinstance(receiver, Instance) and self._grew(receiver):
+                self._enter(function)
+
+    def _enter(self, function: Function) -> None:
+        self.frame.live = True
+        self.frame.loops = []
+        self.frame.conditions = 0
+        self.run(function, Args(), entry=True)
+
+    def _grew(self, instance: Instance) -> bool:
+        return self.heap.of(instance.site) != self._after_init.get(instance.site)
 
     def _worklist(self) -> Iterator[tuple[Function, Class | None]]:
         index = 0
@@ -85,7 +99,8 @@ class Interpreter(Parallel):
             init = self.class_attribute(owner, "__init__")
             if isinstance(init, Function):
                 bound = Function(init.node, init.scope, known, f"{owner.node.name}.__init__")
-                self.run(bound, Args(), entry=True)
+                self._enter(bound)
+            self._after_init[known.site] = dict(self.heap.of(known.site))
         return known
 
     def _make_finals(self) -> None:
