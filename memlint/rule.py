@@ -17,7 +17,6 @@ import pkgutil
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, ClassVar
 
@@ -158,18 +157,24 @@ class Rule:
 Check = Callable[[Any], Iterator[Draft]]
 
 
-@cache
+_HANDLERS: dict[type, tuple[tuple[type, str], ...]] = {}
+
+
 def handlers(rule: type[Rule]) -> tuple[tuple[type, str], ...]:
     """The event class and the method name of each ``check*`` method of a rule."""
-    found = []
+    if (known := _HANDLERS.get(rule)) is None:
+        known = _HANDLERS[rule] = tuple(_handlers(rule))
+    return known
+
+
+def _handlers(rule: type[Rule]) -> Iterator[tuple[type, str]]:
     for name in dir(rule):
         if not name.startswith("check"):
             continue
         method = getattr(rule, name)
         hints = typing.get_type_hints(method)
         parameters = [p for p in inspect.signature(method).parameters if p != "self"]
-        found.append((hints[parameters[0]], name))
-    return tuple(found)
+        yield hints[parameters[0]], name
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,10 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from memlint.config import ConfigError
 from memlint.findings import Finding, Report
 
 _VERSION = 1
-
-
-class BaselineError(Exception):
-    """A baseline file that cannot be read."""
 
 
 def write_baseline(path: Path, report: Report) -> int:
@@ -40,24 +37,26 @@ def write_baseline(path: Path, report: Report) -> int:
 
 
 def read_baseline(path: Path) -> Counter[str]:
-    """How often each fingerprint is in a baseline; raises :class:`BaselineError`."""
+    """How often each fingerprint is in a baseline; raises :class:`ConfigError`."""
     try:
         content = json.loads(path.read_bytes())
-        if content["version"] != _VERSION:
-            raise BaselineError(f"{path}: baseline of an unknown version: {content['version']!r}")
-        return Counter(str(entry["fingerprint"]) for entry in content["findings"])
+        version = content["version"]
+        fingerprints = Counter(str(entry["fingerprint"]) for entry in content["findings"])
     except OSError as error:
         text = error.strerror or str(error)
-        raise BaselineError(f"{path}: baseline cannot be read: {text}") from error
+        raise ConfigError(path, None, f"the baseline cannot be read: {text}") from error
     except (ValueError, TypeError, KeyError) as error:
-        raise BaselineError(f"{path}: not a baseline of memlint: {error!r}") from error
+        raise ConfigError(path, None, f"not a baseline of memlint: {error!r}") from error
+    if version != _VERSION:
+        raise ConfigError(path, None, f"baseline of an unknown version: {version!r}")
+    return fingerprints
 
 
-def without_known(
-    findings: Iterable[Finding], known: Counter[str]
-) -> tuple[list[Finding], int]:
-    """The findings that are not in a baseline, and how many are."""
-    left = Counter(known)
+def without_known(findings: Iterable[Finding], left: Counter[str]) -> tuple[list[Finding], int]:
+    """The findings that are not in a baseline, and how many are.
+
+    Each of these uses up one of the baseline's entries in ``left``.
+    """
     fresh: list[Finding] = []
     count = 0
     for finding in findings:

@@ -28,6 +28,7 @@ CACHE_NAME = ".memlint_cache"
 _FORMAT = 1
 # A file changed this shortly before it was looked at may change again with the same time.
 _SETTLED_NS = 50_000_000
+_SUFFIX = ".results.json"
 _KEPT_FILES = 16
 _TAG = (
     "Signature: 8a477f597d28d172789f06886806bc55\n"
@@ -49,7 +50,7 @@ class Cache:
 
     def __init__(self, directory: Path, key: str) -> None:
         self._directory = directory
-        self._file = directory / f"{key}.json"
+        self._file = directory / f"{key}{_SUFFIX}"
         self._opened_ns = time.time_ns()
         self._entries, self._pruned_at = _load(self._file)
         self._changed = False
@@ -104,6 +105,8 @@ class Cache:
             self._prune()
         content = json.dumps([_FORMAT, self._pruned_at, self._entries], separators=(",", ":"))
         try:
+            if self._directory.is_symlink():
+                return f"the cache is not written: {self._directory} is a symbolic link"
             _prepare(self._directory)
             temporary = self._file.with_name(f"{self._file.name}.{os.getpid()}.tmp")
             try:
@@ -137,15 +140,16 @@ def _load(file: Path) -> tuple[dict[str, list[Any]], int]:
 
 
 def _prepare(directory: Path) -> None:
-    if not directory.is_dir():
-        directory.mkdir(parents=True, exist_ok=True)
-    for name, content in (("CACHEDIR.TAG", _TAG), (".gitignore", "*\n")):
-        if not (directory / name).exists():
-            (directory / name).write_text(content, encoding="ascii")
+    if directory.is_dir():
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    # Only in a folder of our own: in one that holds other things, they would hide these.
+    (directory / "CACHEDIR.TAG").write_text(_TAG, encoding="ascii")
+    (directory / ".gitignore").write_text("*\n", encoding="ascii")
 
 
 def _drop_oldest(directory: Path) -> None:
-    files = sorted(directory.glob("*.json"), key=os.path.getmtime)
+    files = sorted(directory.glob(f"*{_SUFFIX}"), key=os.path.getmtime)
     for file in files[:-_KEPT_FILES]:
         file.unlink(missing_ok=True)
 

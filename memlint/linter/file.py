@@ -75,6 +75,7 @@ class Plan:
         self.known = known
         self.timed = timed
         self.rules = [rule(settings.rule_options.get(rule.name)) for rule in rules]
+        self._listening = frozenset(rule.code for rule in rules if handlers(rule))
         self._gate = Gate(self.rules)
 
     def run(self, job: Job) -> FileResult:
@@ -121,10 +122,11 @@ class Plan:
         except ValueError as error:
             return failed(job.path, f"cannot be parsed: {error}")
         clock.lap("parse")
-        drafts, errors = _analyzed(source, tree, speaking, self.settings)
+        told = [rule for rule in speaking if rule.code in self._listening]
+        drafts, errors = _analyzed(source, tree, told, self.settings)
         clock.lap("analyze")
         # What rules that failed would have found is not known: no suppression is unused then.
-        judged = active if not errors else [rule for rule in active if handlers(type(rule))]
+        judged = active if not errors else [r for r in active if r.code in self._listening]
         finished = Finished((), 0)
         try:
             finished = finish(
@@ -139,9 +141,7 @@ class Plan:
         except Exception as error:  # a defect here must not cost the findings of other files
             errors.append(_internal_error(job.path, error))
         clock.lap("report")
-        return FileResult(
-            finished.findings, tuple(errors), finished.suppressed, lasting=not errors
-        )
+        return FileResult(finished.findings, tuple(errors), finished.suppressed, lasting=not errors)
 
     def _active(self, inside: str) -> list[Rule]:
         ignored = ignored_in(self.settings, inside, [type(rule) for rule in self.rules])
@@ -179,15 +179,14 @@ class _Clock:
 def _analyzed(
     source: Source, tree: ast.Module, rules: list[Rule], settings: Settings
 ) -> tuple[list[Draft], list[FileError]]:
-    from memlint.analysis import analyze
-
     drafts: list[Draft] = []
     errors: list[FileError] = []
-    told = [rule for rule in rules if handlers(type(rule))]
-    if not told:
+    if not rules:
         return drafts, errors
+    from memlint.analysis import analyze
+
     try:
-        for outcome in analyze(source, tree, told, settings):
+        for outcome in analyze(source, tree, rules, settings):
             if isinstance(outcome, RuleFailure):
                 message = f"rule {outcome.rule} failed: {outcome.error}"
                 errors.append(FileError(source.path, message))

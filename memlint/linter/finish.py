@@ -57,8 +57,8 @@ def finish(
     suppressed = len(placed) - len(shown)
     if judge is not None:
         classes = [type(rule) for rule in active]
-        for draft in judge.report(source, suppressions, classes, known):
-            shown.append(_Placed(draft, statement_of(tree, draft.node)))
+        unused = judge.report(source, suppressions, classes, known)
+        shown += [_Placed(draft, statement_of(tree, draft.node)) for draft in unused]
     shown.sort(key=lambda p: (span(p.draft.node), p.draft.rule.code))
     fingerprints = Fingerprints(inside)
     findings = [_finding(source, p, fingerprints) for p in shown]
@@ -114,9 +114,7 @@ def _finding(source: Source, placed: _Placed, fingerprints: Fingerprints) -> Fin
             for related in draft.related
         ),
         fix=None if draft.fix is None else _fix(source, draft.fix),
-        fingerprint=fingerprints.of(
-            statement.qualname, statement.text(source), draft.rule.code
-        ),
+        fingerprint=fingerprints.of(statement.qualname, statement.text(source), draft.rule.code),
         url=draft.rule.url(),
     )
 

@@ -28,7 +28,5 @@ class Gate:
             return known
 
         return [
-            rule
-            for rule, groups in self._rules
-            if all(any(map(holds, group)) for group in groups)
+            rule for rule, groups in self._rules if all(any(map(holds, group)) for group in groups)
         ]

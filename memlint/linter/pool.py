@@ -118,9 +118,13 @@ class _Pool:
 
     def _hire(self) -> None:
         ours, theirs = self._context.Pipe()
+        # A forked process holds the parent's ends too; unless it closes them, no worker
+        # would ever hear that the parent has hung up.
+        forked = self._context.get_start_method() == "fork"
+        inherited = [ours, *self._workers] if forked else []
         # The process class of a concrete context; typeshed knows it only there.
         process = self._context.Process(  # type: ignore[attr-defined]
-            target=_work, args=(theirs, self._jobs, self._plans), daemon=True
+            target=_work, args=(theirs, inherited, self._jobs, self._plans), daemon=True
         )
         with _interrupts_held_back():
             process.start()
@@ -212,8 +216,15 @@ def _interrupts_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(connection: Connection, jobs: Sequence[Job], plans: Sequence[Plan]) -> None:
+def _work(
+    connection: Connection,
+    inherited: Sequence[Connection],
+    jobs: Sequence[Job],
+    plans: Sequence[Plan],
+) -> None:
     """The life of a worker: it ends when the parent closes the line, or is gone."""
+    for other in inherited:
+        other.close()
     _settle_in()
     collected = 0
     while True:

@@ -75,6 +75,15 @@ def discover(paths: Iterable[str | Path], settings_for: Callable[[Path], Setting
     return walk.result()
 
 
+def stdin_target(name: str, size: int, settings_for: Callable[[Path], Settings]) -> Target | None:
+    """A program read from standard input, called ``name``; ``None`` if it is excluded."""
+    settings = settings_for(Path(os.path.dirname(name) or "."))
+    inside = path_inside(name, settings.root)
+    if settings.force_exclude and Excludes(settings).covers_any_part(inside):
+        return None
+    return Target(name, inside, settings, size, 0)
+
+
 def shown_path(path: str) -> str:
     """A path as the user is shown it: relative to the working directory, forward slashes."""
     shown = os.path.normpath(path)
@@ -257,10 +266,7 @@ class _Walk:
             return None
 
     def _fail(self, path: str, error: Exception, is_link: bool = False) -> None:
-        if isinstance(error, OSError):
-            text = os_error_text(error)
-        else:
-            text = str(error)
+        text = os_error_text(error) if isinstance(error, OSError) else str(error)
         if is_link or os.path.islink(path):
             text = f"broken symbolic link: {text}"
         self._errors[path] = FileError(path, f"cannot be read: {text}")

@@ -158,9 +158,9 @@ def _directives(comment: str) -> Iterator[tuple[Kind, tuple[str, ...] | None]]:
     for match in _OWN.finditer(comment):
         if match["verb"].startswith(_VERB_STARTS):
             yield _own_directive(match)
-    match = _NOQA.search(comment)
-    if match is not None and (match["list"] is None or match["items"] is not None):
-        yield Kind.NOQA, _items(re.split(r"[,\s]+", match["items"])) if match["items"] else None
+    noqa = _NOQA.search(comment)
+    if noqa is not None and (noqa["list"] is None or noqa["items"] is not None):
+        yield Kind.NOQA, _items(re.split(r"[,\s]+", noqa["items"])) if noqa["items"] else None
 
 
 def _own_directive(match: re.Match[str]) -> tuple[Kind, tuple[str, ...] | None]:
