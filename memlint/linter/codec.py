@@ -22,6 +22,9 @@ from memlint.findings import (
 from memlint.linter.file import FileResult
 
 
+_CLEAN = FileResult()
+
+
 def encode_result(result: FileResult) -> list[Any]:
     """What the cache keeps of a result; an empty list for a clean file."""
     if not (result.findings or result.errors or result.suppressed):
@@ -36,7 +39,7 @@ def encode_result(result: FileResult) -> list[Any]:
 def decode_result(kept: Sequence[Any], path: str) -> FileResult:
     """The result that was kept.  Raises ``ValueError``, ``TypeError`` or such if it is damaged."""
     if not kept:
-        return FileResult()
+        return _CLEAN
     findings, errors, suppressed = kept
     return FileResult(
         tuple(_decode_finding(item, path) for item in findings),

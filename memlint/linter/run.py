@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -45,14 +47,10 @@ def check(
     of the report instead.
     """
     started = perf_counter()
-    if settings is not None:
-        fixed = replace(settings, **dict(overrides or {}))  # type: ignore[arg-type]
-        found = _Found(paths, lambda directory: fixed, stdin, stdin_filename)
-    else:
-        resolver = Resolver(overrides, config_path, isolated)
-        found = _Found(paths, resolver.for_directory, stdin, stdin_filename)
-    discovered = perf_counter()
-    run = _Run(found, stdin, use_cache, timings, progress)
+    with _no_collection():
+        found = _find(paths, settings, config_path, isolated, overrides, stdin, stdin_filename)
+        discovered = perf_counter()
+        run = _Run(found, stdin, use_cache, timings, progress)
     looked_up = perf_counter()
     run.lint(jobs)
     linted = perf_counter()
@@ -69,6 +67,34 @@ def check(
         seconds=ended - started,
         timings={**phases, **report.timings} if timings else {},
     )
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keep the collector from walking over what is only being piled up."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _find(
+    paths: Sequence[str | Path],
+    settings: Settings | None,
+    config_path: Path | None,
+    isolated: bool,
+    overrides: Mapping[str, object] | None,
+    stdin: bytes | None,
+    stdin_filename: str | None,
+) -> _Found:
+    if settings is None:
+        resolver = Resolver(overrides, config_path, isolated)
+        return _Found(paths, resolver.for_directory, stdin, stdin_filename)
+    fixed = replace(settings, **dict(overrides or {}))  # type: ignore[arg-type]
+    return _Found(paths, lambda _: fixed, stdin, stdin_filename)
 
 
 class _Found:

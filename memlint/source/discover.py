@@ -178,6 +178,7 @@ class _Walk:
         names = {entry.name for entry in entries}
         folder = self._entered(folder, names)
         prefix, inside, settings, excludes, levels, _ = folder
+        excluded_names, has_patterns = excludes.names, excludes.has_patterns
         targets = self._targets
         for entry in entries:
             name = entry.name
@@ -185,7 +186,9 @@ class _Walk:
             if not is_folder and not name.endswith(SUFFIXES):
                 continue
             path = prefix + name
-            if excludes.covers(inside + name, name, is_folder):
+            if name in excluded_names:
+                continue
+            if has_patterns and excludes.matches(inside + name, name, is_folder):
                 continue
             if levels and _ignored(levels, path, name, is_folder):
                 continue

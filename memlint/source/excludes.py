@@ -48,22 +48,29 @@ class Excludes:
     the default list, which ``extend-exclude`` adds to.
     """
 
-    __slots__ = ("_names", "_patterns")
+    __slots__ = ("_patterns", "names")
 
     def __init__(self, settings: Settings) -> None:
         patterns = (*(settings.exclude or DEFAULT_EXCLUDES), *settings.extend_exclude)
         plain = {p.rstrip("/") for p in patterns if _PLAIN_NAME.match(p)}
         globs = [_relative(p, settings.root.as_posix()) for p in patterns if p not in plain]
-        self._names = frozenset(plain)
+        self.names = frozenset(plain)
         self._patterns = IgnorePatterns(globs) if globs else None
 
     def covers(self, path: str, name: str, is_folder: bool) -> bool:
         """Whether an entry itself is excluded; ``path`` is relative to the settings' root."""
-        if name in self._names:
-            return True
+        return name in self.names or self.matches(path, name, is_folder)
+
+    def matches(self, path: str, name: str, is_folder: bool) -> bool:
+        """The same, but for the plain names of ``names``."""
         if self._patterns is None:
             return False
         return self._patterns.ignores(path, name, is_folder) is True
+
+    @property
+    def has_patterns(self) -> bool:
+        """Whether there is more to ask than ``names``."""
+        return self._patterns is not None
 
     def covers_any_part(self, path: str) -> bool:
         """Whether a file, or a folder that it lies in, is excluded."""

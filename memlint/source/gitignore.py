@@ -149,7 +149,7 @@ def _stars(glob: str, start: int) -> tuple[str, int]:
     while end < len(glob) and glob[end] == "*":
         end += 1
     opens = start == 0 or glob[start - 1] == "/"
-    if end - start == 2 and opens:
+    if end - start >= 2 and opens:
         if end == len(glob):
             return ".+", end
         if glob[end] == "/":
