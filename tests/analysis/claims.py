@@ -37,37 +37,60 @@ def is_contiguous(real: Any) -> bool:
 
 
 def shares_memory(one: Any, two: Any) -> bool:
-    import numpy
-    import torch
+    """Whether the spans of memory that two arrays reach over overlap."""
+    (first, last), (start, end) = _span(one), _span(two)
+    return first < end and start < last
 
-    one, two = (
-        value.detach().numpy() if isinstance(value, torch.Tensor) else value for value in (one, two)
-    )
-    return bool(numpy.may_share_memory(one, two))
+
+def _span(real: Any) -> tuple[int, int]:
+    if not hasattr(real, "data_ptr") and not hasattr(real, "ctypes"):
+        return 0, 0
+    at = real.data_ptr() if hasattr(real, "data_ptr") else real.ctypes.data
+    reach = [
+        (size - 1) * step * real.itemsize
+        for size, step in zip(real.shape, steps_of(real), strict=True)
+    ]
+    low = sum(step for step in reach if step < 0)
+    return at + low, at + sum(step for step in reach if step > 0) + int(real.itemsize)
 
 
 def contradictions(
-    claim: Value, real: Any, sources: dict[Site, Any], tally: Tally, where: str
+    claim: Value,
+    real: Any,
+    sources: dict[Site, Any],
+    tally: Tally,
+    where: str,
+    idle: tuple[int, ...] | None = None,
 ) -> list[str]:
-    """What is wrong with ``claim``; empty where all of it holds."""
+    """What is wrong with ``claim``; empty where all of it holds.
+
+    What is said for generic sizes is not asked of a result of the shape ``idle``: a slice
+    or an expansion that leaves all as it was.
+    """
     if isinstance(claim, Sequence) and isinstance(real, tuple | list):
         parts = claim.items if claim.items is not None else (claim.element,) * len(real)
         if len(parts) != len(real):
             return [f"{where}: {len(parts)} items for {len(real)}"]
         found = []
         for part, one in zip(parts, real, strict=True):
-            found += contradictions(part, one, sources, tally, where)
+            found += contradictions(part, one, sources, tally, where, idle)
         return found
     if isinstance(claim, Const) and isinstance(real, int | bool):
         return [] if claim.value == real else [f"{where}: {claim.value} for {real}"]
     if isinstance(claim, Tensor) and hasattr(real, "shape") and hasattr(real, "dtype"):
-        return [f"{where}: {text}" for text in _of_tensor(claim, real, sources, tally)]
+        return [f"{where}: {text}" for text in _of_tensor(claim, real, sources, tally, idle)]
     if isinstance(claim, Tensor):
         return [f"{where}: an array for {type(real).__name__}"]
     return []
 
 
-def _of_tensor(claim: Tensor, real: Any, sources: dict[Site, Any], tally: Tally) -> list[str]:
+def _of_tensor(
+    claim: Tensor,
+    real: Any,
+    sources: dict[Site, Any],
+    tally: Tally,
+    idle: tuple[int, ...] | None,
+) -> list[str]:
     shape = tuple(real.shape)
     found = []
     if claim.layout.rank not in (None, len(shape)):
@@ -76,9 +99,8 @@ def _of_tensor(claim: Tensor, real: Any, sources: dict[Site, Any], tally: Tally)
     for said, true in zip(sizes, shape, strict=False):
         if isinstance(said, int) and said != true:
             found.append(f"size {said} of {sizes} for {shape}")
-    generic = all(size > 1 for size in shape) or (
-        claim.sizes is not None and all(s == 1 for s, t in zip(sizes, shape, strict=True) if t == 1)
-    )
+    exact = all(isinstance(size, int) for size in claim.sizes or (None,))
+    generic = (exact or shape != idle) and _generic(claim, shape)
     if 0 not in shape:
         found += _of_strides(claim, real, generic, tally)
     dtype = str(real.dtype).removeprefix("torch.")
@@ -94,6 +116,13 @@ def _of_tensor(claim: Tensor, real: Any, sources: dict[Site, Any], tally: Tally)
             if shares_memory(real, source) != (site is claim.site):
                 found.append(f"storage {'shared' if site is claim.site else 'its own'}, not so")
     return found
+
+
+def _generic(claim: Tensor, shape: tuple[int, ...]) -> bool:
+    """Whether each axis of size 1 is known to be one."""
+    if claim.sizes is None:
+        return all(size > 1 for size in shape)
+    return all(said == 1 or true > 1 for said, true in zip(claim.sizes, shape, strict=True))
 
 
 def _of_strides(claim: Tensor, real: Any, generic: bool, tally: Tally) -> list[str]:

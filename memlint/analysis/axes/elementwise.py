@@ -48,7 +48,8 @@ def preserved(layout: Layout) -> Layout:
 
 
 def converted(layout: Layout) -> Layout:
-    """``to`` where it copies: strides kept where dense, else row-major or channels last."""
+    """``to`` where it copies: strides kept where dense; of gapped and broadcast arrays the
+    order of the axes was kept by some versions only."""
     if layout.axes is None:
         loose = layout.loose
         if loose is None or (loose.swaps and (loose.gapped or loose.broadcast)):
@@ -57,10 +58,9 @@ def converted(layout: Layout) -> Layout:
     sizes = layout.sizes or ()
     if natural(layout):
         return dense(sizes)
-    is_dense = non_overlapping_and_dense(layout)
-    if is_dense:
+    if non_overlapping_and_dense(layout):
         return layout
-    return dense(sizes) if is_dense is False and len(sizes) < 4 else unknown_strides(sizes)
+    return unknown_strides(sizes)
 
 
 def _loose_result(operands: Sequence[Layout]) -> Layout:

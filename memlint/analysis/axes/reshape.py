@@ -72,9 +72,9 @@ def resolve_sizes(old: tuple[Size, ...] | None, new: tuple[Size, ...]) -> tuple[
 def flatten(layout: Layout, start: int = 0, end: int = -1) -> tuple[Layout, bool | None]:
     """Axes ``start`` to ``end`` merged into one."""
     if layout.axes is None:
-        if contiguous(layout) is True:
-            return (dense((None,)) if (start, end) == (0, -1) else layout), False
-        return (dense((None,)), None) if (start, end) == (0, -1) else (OPAQUE, None)
+        if (start, end) == (0, -1):
+            return reshape(layout, (-1,))
+        return (layout, False) if contiguous(layout) is True else (OPAQUE, None)
     rank = len(layout.axes)
     if rank == 0:
         return dense((1,)), False
@@ -167,12 +167,21 @@ def regroup(
     assert layout.axes is not None
     if any(axis.size == 0 for axis in layout.axes):
         return dense(target), False
+    groups = [_without_units(layout, group) for group in groups]
+    groups = [group for group in groups if group.old or group.new]
     verdicts = [_in_place([layout.axes[n] for n in group.old], group) for group in groups]
     if False in verdicts:
         return dense(target), True
     if None in verdicts:
         return unknown_strides(target), None
     return _rebuilt(layout, groups, target), False
+
+
+def _without_units(layout: Layout, group: Group) -> Group:
+    """The group without the axes of size 1, which move freely."""
+    assert layout.axes is not None
+    old = tuple(number for number in group.old if layout.axes[number].size != 1)
+    return Group(old, tuple(size for size in group.new if size != 1), group.sure)
 
 
 def _in_place(axes: list[Axis], group: Group) -> bool | None:

@@ -133,7 +133,7 @@ def _cut_loose(layout: Layout, axis: int | None) -> Layout:
         return OPAQUE
     if axis == 0:
         return OPAQUE if loose.broadcast or loose.gapped else layout
-    if axis < -1:
+    if axis < -1 or (axis == -1 and loose.gapped):
         return OPAQUE
     return Layout(loose=Loose((), True, loose.broadcast))
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from memlint.analysis import axes
 from memlint.analysis.axes import OPAQUE, Layout, Size
 from memlint.analysis.knowledge.kinds import device_types, dtype_of
 from memlint.analysis.knowledge.model import Call
 from memlint.analysis.knowledge.numbers import axes_of, flag, integer, shape_of
-from memlint.analysis.knowledge.results import fresh, tensors_in
+from memlint.analysis.knowledge.results import fresh, perhaps_view, tensors_in
 from memlint.analysis.values import Absent, Const, Ref, Sequence, Tensor, Value, linear
 
 _FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
@@ -137,7 +139,7 @@ def reduction(call: Call) -> Value | None:
     sizes = reduced_sizes(call, base)
     layout = axes.dense_any_rank() if sizes is None else axes.dense(sizes)
     if call.lib in ("numpy", "cupy") and not (sizes is not None and len(sizes) < 2):
-        layout = layout if axes.natural(base.layout) else OPAQUE
+        layout = layout if axes.contiguous(base.layout) is True else OPAQUE
     default = call.options[0] if call.options else None
     kept = base.dtype if base.dtype in _FLOATS else None
     dtype = chosen_dtype(call, default if isinstance(default, str) else kept)
@@ -209,6 +211,30 @@ def unknown_layout(call: Call) -> Value | None:
     return fresh(call, OPAQUE, of=operands) if operands and not out_given(call) else None
 
 
+def nothing_known(call: Call) -> Value | None:
+    """An array of which only the place is known, and which may be a view of an argument."""
+    result = unknown_layout(call)
+    return replace(result, site=None) if isinstance(result, Tensor) else None
+
+
+def dropout(call: Call) -> Value | None:
+    """Element by element in training, else the argument itself."""
+    base = call.tensor
+    if base is None:
+        return None
+    training = flag(call.get("training", at=2), True)
+    probability = call.get("p", at=1)
+    drops = isinstance(probability, Absent) or (
+        isinstance(probability, Const) and probability.value not in (0, 0.0)
+    )
+    if training is False:
+        return perhaps_view(call, base, base.layout, False)
+    if training and drops:
+        return fresh(call, axes.preserved(base.layout), of=(base,), dtype=base.dtype)
+    same = axes.preserved(base.layout) == base.layout
+    return perhaps_view(call, base, base.layout if same else OPAQUE, None)
+
+
 def scalar(call: Call) -> Value | None:
     """A single number as an array without axes."""
     operands = tensors_in(call.args.positional)
@@ -248,7 +274,10 @@ def stack(call: Call) -> Value | None:
     axis = integer(call.get("dim", "axis", at=1), 0)
     sizes = operands[0].sizes
     layout = axes.dense_any_rank()
-    if isinstance(parts, Sequence) and parts.items is not None and sizes is not None:
+    plain = all(axes.contiguous(operand.layout) is True for operand in operands)
+    if not plain and (call.lib != "torch" or sizes is None or len(sizes) > 3):
+        layout = OPAQUE
+    elif isinstance(parts, Sequence) and parts.items is not None and sizes is not None:
         place = None if axis is None else axes.resolve(axis, len(sizes) + 1)
         if place is not None:
             layout = axes.dense((*sizes[:place], len(parts.items), *sizes[place:]))

@@ -162,13 +162,11 @@ def as_tensor(call: Call) -> Value | None:
 
 
 def tensor(call: Call) -> Value | None:
-    """``torch.tensor``: always a copy; strides kept of tensors, not of other data."""
+    """``torch.tensor``: always a copy."""
     base = call.tensor
     if base is None:
         return _from_data(call)
-    layout = axes.dense_any_rank() if base.sizes is None else axes.dense(base.sizes)
-    if base.lib not in ("numpy", "cupy"):
-        layout = layout if axes.contiguous(base.layout) is True else _either(base.layout)
+    layout = axes.converted(base.layout)
     made = fresh(call, layout, of=(base,), dtype=chosen_dtype(call, base.dtype))
     default = base.devices if base.lib == "torch" else CPU
     return replace(made, devices=chosen_devices(call, default))
@@ -254,9 +252,13 @@ def ordered(layout: Layout, order: str) -> Layout:
     reversed_ = axes.reverse(dense) if sizes is None else axes.fortran(sizes)
     if order == "C":
         return dense
+    loose = layout.loose
     if order == "F":
-        return reversed_
+        return OPAQUE if loose is not None and loose.gapped else reversed_
     if order == "K":
+        stretched = any(axis.memory is None and axis.size != 1 for axis in layout.axes or ())
+        if stretched or (loose is not None and loose.broadcast):
+            return OPAQUE if sizes is None else axes.unknown_strides(sizes)
         return axes.elementwise([layout], True)
     row = axes.contiguous(layout)
     column = axes.contiguous(axes.reverse(layout))

@@ -132,7 +132,8 @@ FUNCTIONS: Table = table(
     rows(to.reduction, "argmax argmin", "x", "x, 0", "x, axis=-1", options=("int64",)),
     rows(to.reduction, "all any", *_REDUCE_PROOFS, options=("bool",)),
     rows(np.joined, "concatenate", "(x, y)", "[x, x], 1", "(x, y), axis=-1"),
-    rows(np.joined, "vstack hstack", "(x, y)", "[x, x]"),
+    rows(np.joined, "hstack", "(x, y)", "[x, x]"),
+    rows(np.joined_rows, "vstack", "(x, y)", "[x, x]"),
     rows(to.stack, "stack", "(x, y)", "[x, x], 1", "(x, y), axis=-1"),
     rows(np.product, "matmul", "x, np.swapaxes(y, -1, -2)"),
     rows(np.product, "dot", "x, y.T"),
@@ -145,7 +146,7 @@ FUNCTIONS: Table = table(
     rows(to.unknown_layout, "repeat", "x, 2, 0", "x, 2"),
     rows(to.unknown_layout, "pad", "x, 1"),
     rows(to.unknown_layout, "roll", "x, 1, 0", "x, 1"),
-    rows(to.unknown_layout, "einsum", "'...ij->...ji', x"),
+    rows(to.nothing_known, "einsum", "'...ij->...ji', x"),
     rows(to.unknown_layout, "triu tril", "x"),
 )
 """Functions by their name within ``numpy``."""

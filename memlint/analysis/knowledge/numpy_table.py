@@ -179,11 +179,22 @@ def joined(call: Call) -> Value | None:
     return fresh(call, layout if plain else axes.OPAQUE, of=operands, dtype=dtype)
 
 
+def joined_rows(call: Call) -> Value | None:
+    """``vstack``: vectors become rows first."""
+    result = joined(call)
+    if not isinstance(result, Tensor) or (result.layout.rank or 0) > 1:
+        return result
+    plain = axes.contiguous(result.layout) is True
+    return replace(result, layout=axes.dense_any_rank() if plain else axes.OPAQUE)
+
+
 def product(call: Call) -> Value | None:
-    """``dot`` and ``matmul``: row-major."""
+    """``dot`` and ``matmul``: row-major where the operands are."""
     operands = tensors_in(call.args.positional)
     if len(operands) < 2 or to.out_given(call):
         return None
+    if any(axes.contiguous(operand.layout) is not True for operand in operands):
+        return to.unknown_layout(call)
     return to.matmul(call) if call.name == "matmul" else to.dense_unknown(call)
 
 

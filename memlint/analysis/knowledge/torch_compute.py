@@ -5,9 +5,7 @@ from __future__ import annotations
 from memlint.analysis.knowledge import compute as to
 from memlint.analysis.knowledge.model import Table, rows, table
 
-_UNARY = (
-    "abs absolute neg negative positive sign sgn floor ceil round trunc frac square relu nan_to_num"
-)
+_UNARY = "abs absolute neg negative sign sgn floor ceil round trunc frac square relu nan_to_num"
 _FLOAT_UNARY = (
     "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan "
     "sigmoid erf erfc reciprocal logit lgamma digamma"
@@ -30,7 +28,7 @@ SHARED: Table = table(
     rows(to.elementwise, "clamp clip", "x, 0.0, 1.0", "x, min=0.0"),
     rows(to.float_result, "lerp", "x, y, 0.5"),
     rows(to.float_result, "addcmul addcdiv", "x, y, y + 1"),
-    rows(to.like, "masked_fill", "x, x > 0, 0.5"),
+    rows(to.dense_same, "masked_fill", "x, x > 0, 0.5", options=("any",)),
     rows(to.reduction, "sum prod nansum", "x", "x, 0", "x, 1, True", "x, dim=-1"),
     rows(to.reduction, "mean amax amin std var norm", "x", "x, dim=-1", "x, dim=0"),
     rows(to.reduction, "mean sum amax", "x, dim=(0, 1)", "x, dim=1, keepdim=True", "x"),
@@ -43,7 +41,7 @@ SHARED: Table = table(
     rows(to.matmul, "mm", "x, y.t()"),
     rows(to.matmul, "bmm", "x, y.transpose(1, 2)"),
     rows(to.dense_unknown, "outer", "x.flatten(), y.flatten()"),
-    rows(to.dense_unknown, "kron", "x, y"),
+    rows(to.unknown_layout, "kron", "x, y"),
     rows(to.dense_same, "cumsum cumprod", "x, 0", "x, dim=-1"),
     rows(to.dense_same, "softmax log_softmax", "x, 0", "x, dim=-1"),
     rows(to.dense_same, "tril triu", "x", options=("any",)),
@@ -83,7 +81,7 @@ FUNCTIONS: Table = table(
     ),
     rows(to.stack, "torch.stack", "(x, y)", "[x, x], 1", "(x, y), dim=-1"),
     rows(to.dense_unknown, "torch.cdist", "x, y"),
-    rows(to.unknown_layout, "torch.einsum", "'...ij->...ji', x"),
+    rows(to.nothing_known, "torch.einsum", "'...ij->...ji', x"),
 )
 """Functions by their full names."""
 
@@ -99,12 +97,12 @@ FUNCTIONS |= table(
     rows(
         to.float_result,
         _functional(
-            "gelu silu elu selu celu softplus mish hardswish hardsigmoid logsigmoid "
+            "gelu silu elu selu celu softplus mish hardswish hardsigmoid "
             "leaky_relu tanh sigmoid softsign tanhshrink"
         ),
         "x",
     ),
-    rows(to.float_result, _NN + "dropout", "x, 0.5", "x, p=0.1, training=False", "x, 0.5, True"),
+    rows(to.dropout, _NN + "dropout", "x, 0.5", "x, p=0.1, training=False", "x, 0.5, True"),
     rows(to.dense_same, _functional("softmax log_softmax"), "x, 0", "x, dim=-1"),
     rows(to.dense_same, _NN + "layer_norm", "x, (x.shape[-1],)"),
     rows(to.unknown_layout, _functional("normalize"), "x", "x, dim=-1"),

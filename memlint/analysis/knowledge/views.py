@@ -303,7 +303,8 @@ def _cut_up(
     found = lengths(size)
     if found is None:
         piece = view(call, base, axes.narrow(base.layout, axis, None))
-        items = (piece,) * count if count is not None and type(size) is not int else None
+        sure = not (base.layout.loose is not None and base.layout.loose.units)
+        items = (piece,) * count if count is not None and sure else None
         return Sequence("tuple", items, piece)
     pieces = tuple(view(call, base, axes.narrow(base.layout, axis, one)) for one in found)
     return Sequence("tuple", pieces)
