@@ -25,6 +25,13 @@ class ProgramStart:
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramEnd:
+    """The last event of every program."""
+
+    tree: ast.Module
+
+
+@dataclass(frozen=True, slots=True)
 class Compiled:
     """How a function is compiled: by Numba (``njit``, ``guvectorize`` ...) or otherwise."""
 
@@ -40,7 +47,9 @@ class Loop:
 
     ``kind`` is "range", "prange", "while", "ndindex", "product" or "iterable".  ``symbol``
     is its index; ``start``, ``stop`` and ``step`` are known for counted loops, ``trips``
-    where the number of iterations is.  ``iterates`` is what an "iterable" loop runs over.
+    where the number of iterations is.  ``iterates`` is what an "iterable" loop runs over,
+    ``iterated`` the expression.  ``stop_text`` and ``step_text`` are the names that a counted
+    loop takes its bound and its step from, empty where they are no names.
     """
 
     node: ast.AST
@@ -52,6 +61,9 @@ class Loop:
     step: Value
     trips: int | None = None
     iterates: Value | None = None
+    iterated: ast.expr | None = None
+    stop_text: str = ""
+    step_text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +91,9 @@ class LoopNest:
     """The accesses made directly in the body of ``loops[-1]``, the innermost loop of a nest.
 
     ``compiled`` is ``None`` in code that the Python interpreter runs.  ``triangular`` loops
-    are recognised by bounds that depend on another loop's symbol.
+    are recognised by bounds that depend on another loop's symbol.  A nest is told once per
+    call of its function that differs in its arguments; in compiled code also where nothing
+    is accessed.
     """
 
     loops: tuple[Loop, ...]
@@ -107,7 +121,9 @@ class SlotStore:
     """A store into an element of an array that several workers share.
 
     ``worker_loops`` are the loops that run within one worker around the store; for a
-    ``prange`` that numbers are spread over, the ``prange`` itself is not among them.
+    ``prange`` that numbers are spread over, the ``prange`` itself is not among them but
+    ``spread``.  ``made_at`` is where the array is made, ``locked`` tells that a lock is held,
+    ``shared`` that the array is known to lie in memory that processes share.
     """
 
     access: Access
@@ -115,6 +131,8 @@ class SlotStore:
     worker_loops: tuple[Loop, ...]
     compiled: Compiled | None
     made_at: ast.AST | None
+    function: str = ""
+    spread: Loop | None = None
     locked: bool = False
     shared: bool = False
 
@@ -232,4 +250,6 @@ class ModelPlaced:
     site: Site | None = field(default=None, compare=False)
 
 
-Event = ProgramStart | LoopNest | SlotStore | KernelLaunch | LoaderBuilt | ModelPlaced
+Event = (
+    ProgramStart | ProgramEnd | LoopNest | SlotStore | KernelLaunch | LoaderBuilt | ModelPlaced
+)

@@ -180,8 +180,10 @@ class Calls(Expressions):
             self.suspended.append(caller_scope)
             try:
                 if isinstance(function.node, ast.Lambda):
-                    return self.evaluate(function.node.body)
-                self.execute_body(function.node.body)
+                    frame.returns.append(self.evaluate(function.node.body))
+                else:
+                    self.execute_body(function.node.body)
+                self.tell_nests()
             finally:
                 self.stack.pop()
                 self.suspended.pop()
@@ -192,6 +194,9 @@ class Calls(Expressions):
         return join(frame.returns) if frame.returns else Const(None)
 
     def execute_body(self, body: list[ast.stmt]) -> None:
+        raise NotImplementedError
+
+    def tell_nests(self) -> None:
         raise NotImplementedError
 
     def is_context(self, value: Value) -> bool:

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from memlint.analysis import knowledge
-from memlint.analysis.events import Access, Compiled, Loop, LoopNest, SlotStore, Workers
+from memlint.analysis.axes import Layout
+from memlint.analysis.events import Loop
+from memlint.analysis.interpreter.counting import counter_of, trips
 from memlint.analysis.interpreter.machine import UNKNOWN, text_of
+from memlint.analysis.interpreter.nests import Nests
 from memlint.analysis.interpreter.state import OpenLoop, Scope, Variables, merge
-from memlint.analysis.interpreter.statements import Statements
-from memlint.analysis.knowledge import Args, SliceValue
+from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
     Absent,
     Alternatives,
@@ -21,6 +23,7 @@ from memlint.analysis.values import (
     Linear,
     Mapping,
     Object,
+    Ref,
     Sequence,
     Symbol,
     Tensor,
@@ -41,18 +44,32 @@ ZERO, ONE = Const(0), Const(1)
 COUNTED = {"builtins.range": "range", "numba.prange": "prange", "numba.pndindex": "prange"}
 
 
-class Loops(Statements):
+class Loops(Nests):
     """Loops and comprehensions."""
 
     def _for(self, node: ast.For | ast.AsyncFor) -> None:
-        iterable = self.evaluate(node.iter)
+        iterable = self._numbers(node.iter, self.evaluate(node.iter))
         loops, target = self.loops_over(iterable, node, node.target)
+        loops[-1].iterated = node.iter
+        if self.frame.compiled is not None and len(loops) == 1:
+            _name_bounds(loops[0], node.iter)
         self._run_loop(
             node, loops, node.body, node.orelse, lambda: self.assign(node.target, target)
         )
 
+    def _numbers(self, node: ast.expr, iterable: Value) -> Value:
+        """``numpy.arange(...)`` as the ``range`` that a loop over it is."""
+        if not isinstance(iterable, Tensor) or not isinstance(node, ast.Call):
+            return iterable
+        if iterable.site is None or iterable.site.node is not node:
+            return iterable
+        if self.evaluate(node.func) != Ref("numpy.arange") or node.keywords:
+            return iterable
+        facts = tuple((str(i), self.evaluate(v)) for i, v in enumerate(node.args))
+        return Object("builtins.range", iterable.site, facts)
+
     def _while(self, node: ast.While) -> None:
-        counter = _counter(node)
+        counter = counter_of(node)
         if counter is None:
             forever = isinstance(node.test, ast.Constant) and bool(node.test.value)
             loop = self._loop(node, "while", "", UNKNOWN, UNKNOWN, UNKNOWN)
@@ -84,7 +101,7 @@ class Loops(Statements):
         self, node: ast.AST, kind: str, variable: str, start: Value, stop: Value, step: Value
     ) -> Loop:
         symbol = Symbol("loop", variable or "<loop>", self.sites.at(node, f"loop {variable}"))
-        return Loop(node, kind, symbol, variable, start, stop, step, _trips(start, stop, step))
+        return Loop(node, kind, symbol, variable, start, stop, step, trips(start, stop, step))
 
     def loops_over(
         self, iterable: Value, node: ast.AST, target: ast.expr
@@ -102,11 +119,11 @@ class Loops(Statements):
             if one.cls == "builtins.enumerate":
                 inner = one.fact("0")
                 loop = self._loop(node, "iterable", first, ZERO, UNKNOWN, ONE)
-                loop.iterates = inner
+                loop.iterates, loop.trips = inner, _length(inner)
                 element = self.element(inner)
                 return [loop], Sequence("tuple", (symbol_value(loop.symbol), element))
         loop = self._loop(node, "iterable", first, ZERO, UNKNOWN, ONE)
-        loop.iterates = iterable
+        loop.iterates, loop.trips = iterable, _length(iterable)
         element = self.element(iterable)
         if isinstance(element, Unknown):
             element = replace(element, deps=element.deps | {loop.symbol})
@@ -166,7 +183,7 @@ class Loops(Statements):
         opened = [OpenLoop(loop) for loop in loops]
         frame.loops.extend(opened)
         inner = opened[-1]
-        self._start_prange(node, loops)
+        self.start_prange(node, loops)
         breaks: list[Variables] = []
         try:
             for _ in range(PASSES):
@@ -186,7 +203,7 @@ class Loops(Statements):
         finally:
             del frame.loops[len(frame.loops) - len(opened) :]
             frame.workers, frame.conditions = workers, conditions
-        self._emit_nest(opened)
+        self.note_nest(opened)
         after: list[Variables | None] = [] if endless and breaks else [header]
         if not (endless and not breaks):
             self.scope.vars = dict(header)
@@ -201,76 +218,6 @@ class Loops(Statements):
         else:
             self.scope.vars = merged
 
-    def _start_prange(self, node: ast.AST, loops: list[Loop]) -> None:
-        compiled = self.frame.compiled
-        parallel = isinstance(compiled, Compiled) and compiled.parallel
-        if loops[0].kind == "prange" and parallel:
-            depth = len(self.frame.loops) - len(loops)
-            symbols = frozenset(loop.symbol for loop in loops)
-            self.frame.workers = Workers("prange", symbols, node, depth)
-
-    def _emit_nest(self, opened: list[OpenLoop]) -> None:
-        accesses = tuple(a for a in opened[-1].accesses if isinstance(a, Access))
-        if not accesses:
-            return
-        outer = tuple(o.loop for o in self.frame.loops)
-        loops = outer + tuple(o.loop for o in opened)
-        compiled = self.frame.compiled
-        self.emit(
-            LoopNest(
-                loops,
-                accesses,
-                compiled if isinstance(compiled, Compiled) else None,
-                self.frame.name,
-            )
-        )
-
-    # Accesses
-
-    def note_access(
-        self,
-        node: ast.AST,
-        base_node: ast.expr,
-        base: Value,
-        items: tuple[Value | SliceValue, ...],
-        mode: str,
-    ) -> None:
-        frame = self.frame
-        if not frame.loops and frame.workers is None:
-            return
-        base = join(plain(one) for one in alternatives(base))
-        if not all(isinstance(one, (Tensor, Unknown)) for one in alternatives(base)):
-            return
-        loops = tuple(o.loop for o in frame.loops)
-        conditional = bool(frame.loops) and frame.conditions > frame.loops[-1].conditions
-        access = Access(
-            node, self.statement, text_of(base_node), base, items, mode, conditional, loops
-        )
-        if frame.loops:
-            frame.loops[-1].accesses.append(access)
-        if mode != "load" and frame.workers is not None:
-            self._note_slot(access, frame.workers)
-
-    def _note_slot(self, access: Access, workers: Workers) -> None:
-        deps = frozenset().union(
-            *(deps_of(i) for i in access.index if not isinstance(i, SliceValue))
-        )
-        told_apart = deps & workers.symbols or any(s.kind == "thread" for s in deps)
-        if not told_apart:
-            return
-        compiled = self.frame.compiled
-        base = access.value
-        site = base.site if isinstance(base, Tensor) else None
-        self.emit(
-            SlotStore(
-                access,
-                workers,
-                access.loops[workers.depth + 1 :] if workers.kind == "prange" else access.loops,
-                compiled if isinstance(compiled, Compiled) else None,
-                site.node if site is not None else None,
-            )
-        )
-
     # Iteration
 
     def element(self, value: Value) -> Value:
@@ -281,7 +228,7 @@ class Loops(Statements):
             case Sequence(items=items):
                 return join(items) if items else value.element
             case Tensor():
-                return knowledge.subscript(value, (UNKNOWN,), self.statement)
+                return knowledge.subscript(value, (ZERO,), self.statement)
             case Unknown():
                 return Unknown("", value.deps, value.loaders, value.devices)
             case Object():
@@ -355,7 +302,9 @@ class Loops(Statements):
         if not generators:
             return [self.evaluate(result) for result in results]
         first = generators[0]
-        loops, target = self.loops_over(iterable, first, first.target)
+        iterable = self._numbers(first.iter, iterable)
+        loops, target = self.loops_over(iterable, first.target, first.target)
+        loops[-1].iterated = first.iter
         opened = [OpenLoop(loop) for loop in loops]
         self.frame.loops.extend(opened)
         opened[-1].conditions = self.frame.conditions
@@ -369,13 +318,26 @@ class Loops(Statements):
             return self._run_generators(rest, results, inner)
         finally:
             del self.frame.loops[len(self.frame.loops) - len(opened) :]
+            self.note_nest(opened)
 
 
-def _trips(start: Value, stop: Value, step: Value) -> int | None:
-    match start, stop, step:
-        case Const(int() as a), Const(int() as b), Const(int() as c) if c != 0:
-            return len(range(a, b, c))
+def _length(value: Value) -> int | None:
+    """How many items an iterable yields, where that is known."""
+    match value:
+        case Sequence(items=items) if items is not None:
+            return len(items)
+        case Tensor(layout=Layout(axes=(axis, *_))) if type(axis.size) is int:
+            return axis.size
     return None
+
+
+def _name_bounds(loop: Loop, iterated: ast.expr) -> None:
+    """Note the names that ``range(start, stop, step)`` is given."""
+    if loop.kind in ("range", "prange") and isinstance(iterated, ast.Call) and iterated.args:
+        stop = iterated.args[min(len(iterated.args), 2) - 1]
+        loop.stop_text = text_of(stop) if isinstance(stop, (ast.Name, ast.Attribute)) else ""
+        step = iterated.args[2] if len(iterated.args) > 2 else None
+        loop.step_text = text_of(step) if isinstance(step, (ast.Name, ast.Attribute)) else ""
 
 
 def _widen(header: Variables, merged: Variables, symbol: Symbol) -> Variables:
@@ -397,43 +359,3 @@ def _widen(header: Variables, merged: Variables, symbol: Symbol) -> Variables:
 
 def _counts(value: Linear | Const) -> bool:
     return isinstance(value, Linear) or type(value.value) in (int, float)
-
-
-def _counter(node: ast.While) -> tuple[str, Value, ast.expr] | None:
-    """The index of ``while i < n: ...; i += c``: its name, step and bound."""
-    test = node.test
-    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
-        return None
-    if not isinstance(test.left, ast.Name) or not isinstance(
-        test.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.NotEq)
-    ):
-        return None
-    name = test.left.id
-    steps = [s for statement in node.body if (s := _increment(statement, name)) is not None]
-    stores = sum(
-        1
-        for statement in node.body
-        for n in ast.walk(statement)
-        if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
-    )
-    if len(steps) == 1 and stores == 1:
-        return name, Const(steps[0]), test.comparators[0]
-    return None
-
-
-def _increment(statement: ast.stmt, name: str) -> int | None:
-    match statement:
-        case ast.AugAssign(
-            target=ast.Name(id=target),
-            op=ast.Add() | ast.Sub() as op,
-            value=ast.Constant(value=int() as step),
-        ) if target == name:
-            return step if isinstance(op, ast.Add) else -step
-        case ast.Assign(
-            targets=[ast.Name(id=target)],
-            value=ast.BinOp(
-                left=ast.Name(id=source), op=ast.Add(), right=ast.Constant(value=int() as step)
-            ),
-        ) if target == name == source:
-            return step
-    return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from memlint.analysis.events import Event, LoaderBuilt, ModelPlaced
+from memlint.analysis.events import Event, LoaderBuilt, ModelPlaced, ProgramEnd
 from memlint.analysis.interpreter.machine import OutOfBudgetError, text_of
 from memlint.analysis.interpreter.workers import Parallel
 from memlint.analysis.knowledge import Args
@@ -45,12 +45,14 @@ class Interpreter(Parallel):
         """Everything that is found, in a fixed order."""
         try:
             self.execute_body(self.tree.body)
+            self.tell_nests()
             self._enter_uncalled()
             self._make_finals()
         except OutOfBudgetError:
             self.exhausted = True
         yield from self.events
         self.events = []
+        yield ProgramEnd(self.tree)
 
     exhausted: bool = False
 

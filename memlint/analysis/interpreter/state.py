@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from memlint.analysis.events import Compiled, Loop, Workers
+from memlint.analysis.events import Access, Compiled, Loop, LoopNest, SlotStore, Workers
 from memlint.analysis.values import Absent, Function, Instance, Site, Value, join
 
 Variables = dict[str, Value]
@@ -94,7 +94,7 @@ class OpenLoop:
     loop: Loop
     breaks: list[Variables] = field(default_factory=list)
     continues: list[Variables] = field(default_factory=list)
-    accesses: list[object] = field(default_factory=list)
+    accesses: list[Access] = field(default_factory=list)
     conditions: int = 0
 
 
@@ -115,6 +115,8 @@ class Frame:
     yields: list[Value] = field(default_factory=list)
     conditions: int = 0
     live: bool = True
+    nests: dict[int, LoopNest] = field(default_factory=dict)
+    slots: dict[int, SlotStore] = field(default_factory=dict)
 
 
 class Heap:

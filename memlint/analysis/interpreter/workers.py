@@ -268,7 +268,6 @@ class Parallel(Kernels):
 
     module_compiled: Compiled | None
     joblib_kind: str
-    shared: set[object]
 
 
 def _as_rank(value: Value, rank: Symbol) -> Value:

@@ -1,0 +1,144 @@
+"""What is accessed in loops, and what workers store side by side."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from memlint.analysis.events import Access, Compiled, Loop, LoopNest, SlotStore, Workers
+from memlint.analysis.interpreter.machine import text_of
+from memlint.analysis.interpreter.state import OpenLoop
+from memlint.analysis.interpreter.statements import Statements
+from memlint.analysis.knowledge import SliceValue
+from memlint.analysis.values import (
+    Site,
+    Symbol,
+    Tensor,
+    Unknown,
+    Value,
+    alternatives,
+    deps_of,
+    join,
+    plain,
+)
+
+
+class Nests(Statements):
+    """Accesses, collected in the loops that are open.
+
+    A loop's body is read until nothing new is learnt, so that what its last reading finds
+    replaces what the ones before found; it is told when the function ends.
+    """
+
+    shared: set[Site]
+
+    def start_prange(self, node: ast.AST, loops: list[Loop]) -> None:
+        """Iterations of a parallel loop are workers from here on."""
+        compiled = self.frame.compiled
+        parallel = isinstance(compiled, Compiled) and compiled.parallel
+        if loops[0].kind == "prange" and parallel:
+            depth = len(self.frame.loops) - len(loops)
+            symbols = frozenset(loop.symbol for loop in loops)
+            self.frame.workers = Workers("prange", symbols, node, depth)
+
+    def note_nest(self, opened: list[OpenLoop]) -> None:
+        """Loops whose bodies have been read, and that are closed already."""
+        accesses = tuple(opened[-1].accesses)
+        compiled = self.frame.compiled
+        if not accesses and compiled is None:
+            return
+        loops = (*(o.loop for o in self.frame.loops), *(o.loop for o in opened))
+        self.frame.nests[id(loops[-1].node)] = LoopNest(loops, accesses, compiled, self.frame.name)
+
+    def tell_nests(self) -> None:
+        """Emit what the loops of this frame access."""
+        for nest in self.frame.nests.values():
+            self.emit(nest)
+        for slot in self.frame.slots.values():
+            self.emit(slot)
+        self.frame.nests, self.frame.slots = {}, {}
+
+    def note_access(
+        self,
+        node: ast.AST,
+        base_node: ast.expr,
+        base: Value,
+        items: tuple[Value | SliceValue, ...],
+        mode: str,
+    ) -> None:
+        frame = self.frame
+        if not frame.loops and frame.workers is None:
+            return
+        base = join(plain(one) for one in alternatives(base))
+        if not all(isinstance(one, (Tensor, Unknown)) for one in alternatives(base)):
+            return
+        loops = tuple(o.loop for o in frame.loops)
+        conditional = bool(frame.loops) and frame.conditions > frame.loops[-1].conditions
+        access = Access(
+            node, self.statement, text_of(base_node), base, items, mode, conditional, loops
+        )
+        if frame.loops:
+            frame.loops[-1].accesses.append(access)
+        if mode != "load" and frame.workers is not None:
+            self._note_slot(access, frame.workers)
+
+    def _note_slot(self, access: Access, workers: Workers) -> None:
+        deps = frozenset[Symbol]().union(
+            *(deps_of(i) for i in access.index if not isinstance(i, SliceValue))
+        )
+        if not deps & workers.symbols and all(s.kind != "thread" for s in deps):
+            return
+        sites = [v.site for v in alternatives(access.value) if isinstance(v, Tensor)]
+        made = next((site.node for site in sites if site is not None), None)
+        if made is not None and self._private(made, workers):
+            return
+        frame = self.frame
+        within = access.loops
+        if workers.kind == "prange" and workers.depth >= 0:
+            within = access.loops[workers.depth + 1 :]
+        frame.slots[id(access.node)] = SlotStore(
+            access,
+            workers,
+            within,
+            frame.compiled,
+            made,
+            frame.name,
+            self._spread(workers),
+            locked=self.is_locked(),
+            shared=bool(sites) and all(site in self.shared for site in sites),
+        )
+
+    def _spread(self, workers: Workers) -> Loop | None:
+        """The parallel loop whose iterations the workers share out."""
+        if workers.kind != "prange":
+            return None
+        opened = (o.loop for frame in reversed(self.stack) for o in frame.loops)
+        return next((loop for loop in opened if loop.node is workers.node), None)
+
+    def _private(self, made: ast.AST, workers: Workers) -> bool:
+        """Whether each worker makes the array itself."""
+        if workers.kind == "process":
+            return False
+        if workers.kind == "prange" and _inside(made, workers.node):
+            return True
+        return any(_inside(made, body) for body in self._run_by(workers))
+
+    def _run_by(self, workers: Workers) -> Iterator[ast.AST]:
+        """The functions that a worker is inside of."""
+        for frame in reversed(self.stack):
+            if frame.function is None or (workers.kind == "prange" and frame.workers is None):
+                return
+            if frame.workers is not None and frame.workers.depth >= 0:
+                return
+            yield frame.function.node
+            if frame.call is workers.node:
+                return
+
+    def is_locked(self) -> bool:
+        """Whether a lock is held here."""
+        raise NotImplementedError
+
+
+def _inside(node: ast.AST, outer: ast.AST) -> bool:
+    first, last = getattr(outer, "lineno", 0), getattr(outer, "end_lineno", 0)
+    return bool(first <= getattr(node, "lineno", 0) <= last)
