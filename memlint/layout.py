@@ -58,16 +58,19 @@ def is_contiguous(array: Strided) -> bool:
     >>> is_contiguous(Strided((1, 4), (1, 1), 4))
     True
     """
-    return _dense_in(array, range(len(array.shape)))
+    return 0 in array.shape or _dense_in(array, range(len(array.shape)))
 
 
 def is_fortran(array: Strided) -> bool:
     """Whether the elements lie column-major without gaps, axes of size 1 aside."""
-    return _dense_in(array, reversed(range(len(array.shape))))
+    return 0 in array.shape or _dense_in(array, reversed(range(len(array.shape))))
 
 
 def is_channels_last(array: Strided) -> bool:
-    """Whether axis 1 of 4 is the fastest, as ``torch.channels_last``."""
+    """Whether axis 1 of 4 is the fastest, as ``torch.channels_last``.
+
+    An empty array is so by its strides only, as torch has it.
+    """
     return len(array.shape) == 4 and _dense_in(array, (0, 2, 3, 1))
 
 
@@ -78,12 +81,10 @@ def is_channels_last_3d(array: Strided) -> bool:
 
 def is_non_overlapping_and_dense(array: Strided) -> bool:
     """Whether each place of the memory it spans is visited just once."""
-    return _dense_in(array, stride_order(array))
+    return 0 in array.shape or _dense_in(array, stride_order(array))
 
 
 def _dense_in(array: Strided, order: Iterable[int]) -> bool:
-    if 0 in array.shape:
-        return True
     expected = 1
     for axis in reversed(tuple(order)):
         if array.shape[axis] == 1:

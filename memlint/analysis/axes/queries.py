@@ -48,9 +48,11 @@ def _ranked_contiguous(layout: Layout) -> bool | None:
             continue
         if not expected or axis.memory != expected.pop():
             return False
-        if axis.step is None or (axis.whole is None and not outermost):
+        if axis.step not in (1, None):
+            return False
+        if axis.step != 1 or (axis.whole is None and not outermost):
             sure = None
-        elif axis.step != 1 or (axis.whole is False and not outermost):
+        elif axis.whole is False and not outermost:
             return False
     return sure
 
@@ -121,6 +123,8 @@ def channels_last(layout: Layout) -> bool | None:
         return None
     if rank not in (4, 5):
         return False
+    if any(axis.size == 0 for axis in layout.axes or ()):
+        return None
     return contiguous(permuted(layout, (0, *range(2, rank), 1)))
 
 
