@@ -21,7 +21,6 @@ from memlint.findings import (
 )
 from memlint.linter.file import FileResult
 
-
 _CLEAN = FileResult()
 
 
@@ -38,7 +37,7 @@ def encode_result(result: FileResult) -> list[Any]:
 
 def decode_result(kept: Sequence[Any], path: str) -> FileResult:
     """The result that was kept.  Raises ``ValueError``, ``TypeError`` or such if it is damaged."""
-    if not kept:
+    if kept == []:
         return _CLEAN
     findings, errors, suppressed = kept
     return FileResult(

@@ -53,13 +53,14 @@ def run_jobs(
     *,
     workers: int | None = None,
     method: str | None = None,
-    timeout: float = FILE_TIMEOUT,
+    timeout: float | None = None,
     on_result: Callable[[int, FileResult], None],
 ) -> None:
     """Lint every job and report each by its index, in whatever order they are done."""
     if not jobs:
         return
-    pool = _Pool(jobs, plans, multiprocessing.get_context(method or start_method()), timeout)
+    context = multiprocessing.get_context(method or start_method())
+    pool = _Pool(jobs, plans, context, timeout or FILE_TIMEOUT)
     pool.run(_worker_count(jobs, workers), on_result)
 
 

@@ -193,7 +193,8 @@ class _Walk:
             if levels and _ignored(levels, path, name, is_folder):
                 continue
             if is_folder:
-                yield folder._replace(prefix=f"{path}/", inside=f"{inside}{name}/")
+                below = folder._replace(prefix=f"{path}/", inside=f"{inside}{name}/")
+                yield below if not path.startswith("../") else self._from_here(below)
                 continue
             try:
                 status = entry.stat()
@@ -208,6 +209,19 @@ class _Walk:
                 self._links.append(target)
             else:
                 targets[path] = target
+
+    def _from_here(self, folder: _Folder) -> _Folder:
+        """The folder as seen from the working directory, if the walk has come back to it."""
+        ups = folder.prefix.count("../")
+        here = os.getcwd().split(os.sep)
+        if ups >= len(here) or folder.prefix != f"{'../' * ups}{here[-ups]}/":
+            return folder
+        prefix = "../" * (ups - 1)
+        levels = tuple(
+            _Level(patterns, lead + folder.prefix[cut:], len(prefix))
+            for patterns, lead, cut in folder.levels
+        )
+        return folder._replace(prefix=prefix, levels=levels)
 
     def _entered(self, folder: _Folder, names: set[str]) -> _Folder:
         """The folder with the configuration and the ignore files that lie in it."""

@@ -48,9 +48,7 @@ def _untracked(root: Path) -> set[str]:
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-def test_the_walk_sees_what_git_sees(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_walk_sees_what_git_sees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
     root = tmp_path / "repository"
@@ -68,7 +66,10 @@ def test_the_walk_sees_what_git_sees(
             path.write_text(text)
         ours = {target.path for target in discover(["."], lambda _: settings).targets}
         expected = _untracked(root)
-        assert ours == expected, [sorted(ours ^ expected), *((p.as_posix()[len(str(root)):], t) for p, t in texts.items())]
+        assert ours == expected, [
+            sorted(ours ^ expected),
+            *((p.as_posix()[len(str(root)) :], t) for p, t in texts.items()),
+        ]
         ignored += len(expected) < len(FOLDERS) * len(FILES)
         for path in texts:
             path.write_text("")
