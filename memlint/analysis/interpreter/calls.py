@@ -10,7 +10,7 @@ from memlint.analysis import knowledge
 from memlint.analysis.events import Compiled
 from memlint.analysis.interpreter.expressions import Expressions, is_nothing
 from memlint.analysis.interpreter.machine import MAX_DEPTH, UNKNOWN
-from memlint.analysis.interpreter.state import Frame, Scope
+from memlint.analysis.interpreter.state import Frame, Scope, Variables
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
     Alternatives,
@@ -172,6 +172,8 @@ class Calls(Expressions):
         self.scope = function.scope
         try:
             variables = self._bind_parameters(function, args, entry=entry)
+            if frame.compiled is not None:
+                self.declare(function, variables)
             self.scope = Scope("function", function.scope)
             self.scope.vars = variables
             frame.parameters = tuple(variables.values())
@@ -194,6 +196,9 @@ class Calls(Expressions):
         return join(frame.returns) if frame.returns else Const(None)
 
     def execute_body(self, body: list[ast.stmt]) -> None:
+        raise NotImplementedError
+
+    def declare(self, function: Function, variables: Variables) -> None:
         raise NotImplementedError
 
     def tell_nests(self) -> None:

@@ -87,6 +87,9 @@ class Objects(Loops):
                 names.extend(name_of(b) for b in alternatives(base) if name_of(b))
         return names
 
+    def attribute_types(self, cls: Class) -> dict[str, Value]:
+        raise NotImplementedError
+
     def class_attribute(self, cls: Class, name: str) -> Value | None:
         for one in self.lineage(cls):
             found = self.members.get(id(one.node), {}).get(name)
@@ -96,6 +99,9 @@ class Objects(Loops):
 
     def instance_attribute(self, instance: Instance, name: str, node: ast.AST) -> Value:
         own = self.heap.get(instance, name)
+        declared = self.attribute_types(instance.cls).get(name)
+        if declared is not None:
+            return declared
         if own is not None:
             return own
         found = self.class_attribute(instance.cls, name)

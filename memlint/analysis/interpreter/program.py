@@ -35,6 +35,8 @@ class Interpreter(Parallel):
         self.module_compiled = None
         self.joblib_kind = "process"
         self.shared = set()
+        self.declared = {}
+        self.attribute_specs = {}
         self.statement = ast.Pass()
         self.imports_text = source.text
         self.cuda_evidence = any(word in source.text for word in CUDA_WORDS)

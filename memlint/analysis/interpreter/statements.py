@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable
 
 from memlint.analysis.interpreter.calls import Calls
@@ -21,6 +22,7 @@ from memlint.analysis.values import (
     Object,
     Ref,
     Sequence,
+    Site,
     Tensor,
     Unknown,
     Value,
@@ -28,6 +30,10 @@ from memlint.analysis.values import (
     join,
     plain,
 )
+
+# A context manager that is held by one worker at a time, whatever it is made by.
+LOCK = Object("memlint.lock", Site(ast.Pass(), "lock"))
+LOCK_NAME = re.compile(r"(^|_)(r?lock|mutex|semaphore|condition)(_|s?$)", re.IGNORECASE)
 
 
 class Statements(Calls):
@@ -308,6 +314,8 @@ class Statements(Calls):
             for one in alternatives(value):
                 if self.is_context(one):
                     self.frame.contexts += (one,)
+            if LOCK_NAME.search(_last_name(item.context_expr)):
+                self.frame.contexts += (LOCK,)
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, self._entered(value, item.context_expr))
         self.execute_body(node.body)
@@ -372,8 +380,9 @@ class Statements(Calls):
             ):
                 self.functions[index] = (function, value)
                 self.owners[id(function.node)] = value
-                if any(name_of(d).startswith("numba.") for d in decorators):
-                    self.traits.setdefault(id(function.node), []).append(Ref("numba.jitclass"))
+                if any(name_of(d) == "numba.experimental.jitclass" for d in decorators):
+                    trait = Ref("numba.experimental.jitclass")
+                    self.traits.setdefault(id(function.node), []).append(trait)
         if all(known.node is not node for known in self.classes):
             self.classes.append(value)
         self.bind(node.name, value)
@@ -424,6 +433,12 @@ class Statements(Calls):
         if self.frame.loops:
             self.frame.loops[-1].continues.append(dict(self.scope.vars))
         self.frame.live = False
+
+
+def _last_name(node: ast.expr) -> str:
+    while isinstance(node, (ast.Call, ast.Subscript)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return getattr(node, "id", getattr(node, "attr", ""))
 
 
 Statements._STATEMENTS = {

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Callable
 from dataclasses import replace
 
-from memlint.analysis.events import Compiled, Workers
+from memlint.analysis.events import Workers
 from memlint.analysis.interpreter.calls import facts_of
-from memlint.analysis.interpreter.kernels import Kernels
-from memlint.analysis.interpreter.machine import UNKNOWN, name_of
+from memlint.analysis.interpreter.compiled import NUMBA, Compilation
+from memlint.analysis.interpreter.machine import UNKNOWN
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
     Bound,
@@ -26,15 +26,9 @@ from memlint.analysis.values import (
     Value,
     alternatives,
     deps_of,
-    must_be,
     symbol_value,
 )
 
-NUMBA = frozenset(
-    {"numba.njit", "numba.jit", "numba.generated_jit", "numba.guvectorize", "numba.cfunc",
-     "numba.jitclass", "numba.jit_module", "numba.extending.register_jitable",
-     "numba.extending.overload"}
-)  # fmt: skip
 POOLS = {
     "concurrent.futures.ThreadPoolExecutor": "thread",
     "concurrent.futures.ProcessPoolExecutor": "process",
@@ -51,77 +45,11 @@ STARTERS = {
 MAPPERS = ("map", "imap", "imap_unordered", "map_async", "starmap", "starmap_async")
 
 
-class Parallel(Kernels):
+class Parallel(Compilation):
     """Workers."""
 
-    # Compilation
-
-    def compiled_as(self, function: Function) -> Compiled | None:
-        if isinstance(function.node, ast.Lambda):
-            return self.frame.compiled
-        for trait in self.traits_of(function):
-            for one in alternatives(trait):
-                made = self._compiled_by(one)
-                if made is not None:
-                    return made
-        # A function that a compiled one defines is compiled with it.
-        outer = self.frame.function
-        if outer is not None and function.scope is self.scope and self.frame.compiled is not None:
-            return self.frame.compiled
-        return self.module_compiled
-
-    def _compiled_by(self, trait: Value) -> Compiled | None:
-        name = name_of(trait)
-        if name not in NUMBA:
-            return None
-        facts = dict(trait.facts) if isinstance(trait, Object) else {}
-        if isinstance(trait, Partial):
-            facts = dict(trait.keywords)
-        if "forceobj" in facts or must_be(facts.get("nopython", Const(None)), False):
-            return None
-        signatures = tuple(
-            str(part.value)
-            for value in facts.values()
-            for part in _strings(value)
-            if isinstance(part.value, str) and ":" in part.value
-        )
-        return Compiled(
-            name.rpartition(".")[2],
-            parallel=must_be(facts.get("parallel", Const(False)), True),
-            nogil=must_be(facts.get("nogil", Const(False)), True),
-            signatures=signatures,
-        )
-
-    def _wrap(self, trait_name: str, args: Args, node: ast.AST) -> Value:
-        """``njit(f)``, ``njit(parallel=True)``."""
-        first = args.get("", 0)
-        trait = Object(trait_name, self.sites.at(node), facts_of(args))
-        for one in alternatives(first):
-            if isinstance(one, Function):
-                facts = tuple((k, v) for k, v in trait.facts if k != "0")
-                self.add_trait(one, Object(trait_name, trait.site, facts))
-                return one
-        return trait
-
-    def add_trait(self, function: Function, trait: Value) -> None:
-        traits = self.traits.setdefault(id(function.node), [])
-        if trait not in traits:
-            traits.append(trait)
-
-    def _apply_trait(self, made: Object, args: Args, node: ast.AST) -> Value | None:
-        first = args.get("", 0)
-        if isinstance(first, Function):
-            self.add_trait(first, made)
-            return first
-        return None
-
-    def _jit_module(self, args: Args, node: ast.AST) -> Value:
-        made = Object("numba.jit_module", self.sites.at(node), facts_of(args))
-        self.module_compiled = self._compiled_by(made)
-        return Const(None)
-
     def _thread_id(self, args: Args, node: ast.AST) -> Value:
-        return symbol_value(Symbol("thread", "get_thread_id()", self.sites.at(self.tree, "thread")))
+        return symbol_value(Symbol("thread", "get_thread_id()", self.sites.at(node, "thread")))
 
     # Starting workers
 
@@ -266,7 +194,6 @@ class Parallel(Kernels):
     def is_locked(self) -> bool:
         return any(isinstance(c, Object) and c.cls == "memlint.lock" for c in self.frame.contexts)
 
-    module_compiled: Compiled | None
     joblib_kind: str
 
 
@@ -277,14 +204,6 @@ def _as_rank(value: Value, rank: Symbol) -> Value:
     if isinstance(value, Unknown) and value.deps:
         return replace(value, deps=value.deps | {rank})
     return value
-
-
-def _strings(value: Value) -> list[Const]:
-    if isinstance(value, Const):
-        return [value]
-    if isinstance(value, Sequence):
-        return [part for item in value.items or () for part in _strings(item)]
-    return []
 
 
 def _wrapper(name: str) -> Callable[..., Value]:
