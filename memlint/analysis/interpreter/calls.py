@@ -201,6 +201,12 @@ class Calls(Expressions):
     def declare(self, function: Function, variables: Variables) -> None:
         raise NotImplementedError
 
+    def note_view(self, receiver: Tensor, name: str, args: Args, node: ast.AST) -> None:
+        raise NotImplementedError
+
+    def mark_shared(self, value: Value) -> Value:
+        raise NotImplementedError
+
     def tell_nests(self) -> None:
         raise NotImplementedError
 
@@ -286,6 +292,10 @@ class Calls(Expressions):
             self.note_moves(receiver, name, args, node)
         if name in POINTERS:
             return self.pointer_of(receiver, name, node)
+        if name in VIEWS_BY_AXIS and self.frame.loops:
+            self.note_view(receiver, name, args, node)
+        elif name == "share_memory_":
+            self.mark_shared(receiver)
         result = knowledge.call_method(receiver, name, args, node, self.sites.at(node))
         if result is None:
             return Unknown(loaders=receiver.loaders, devices=receiver.devices)
@@ -420,6 +430,8 @@ class Calls(Expressions):
 
 
 # Methods that hand out an address, or the strides that go with it.
+# Methods that cut out a part of an axis, as a subscript does.
+VIEWS_BY_AXIS = frozenset({"select", "narrow", "take"})
 POINTERS = frozenset({"data_ptr", "stride", "is_contiguous", "__dlpack__"})
 
 

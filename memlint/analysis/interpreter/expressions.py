@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 from memlint.analysis import knowledge
@@ -24,6 +25,7 @@ from memlint.analysis.values import (
     Partial,
     Ref,
     Sequence,
+    Symbol,
     Tensor,
     Unknown,
     Value,
@@ -139,7 +141,19 @@ class Expressions(Machine):
 
     def _binary(self, node: ast.BinOp) -> Value:
         left, right = self.evaluate(node.left), self.evaluate(node.right)
-        return self.binary(type(node.op), left, right, node)
+        value = self.binary(type(node.op), left, right, node)
+        if self.frame.compiled is not None and isinstance(value, Unknown):
+            return self._quotient(node, value)
+        return value
+
+    def _quotient(self, node: ast.BinOp, value: Unknown) -> Unknown:
+        """Keep by which name a number was divided: parts of work are cut out in that way."""
+        if isinstance(node.op, (ast.FloorDiv, ast.Div)) and isinstance(
+            node.right, (ast.Name, ast.Attribute)
+        ):
+            symbol = Symbol("quotient", text_of(node.right), self.sites.at(self.tree, "quotient"))
+            return replace(value, deps=value.deps | {symbol})
+        return value
 
     def binary(self, op: type[ast.operator], left: Value, right: Value, node: ast.AST) -> Value:
         """The value of ``left op right``."""

@@ -9,16 +9,20 @@ from memlint.analysis.events import Access, Compiled, Loop, LoopNest, SlotStore,
 from memlint.analysis.interpreter.machine import text_of
 from memlint.analysis.interpreter.state import OpenLoop
 from memlint.analysis.interpreter.statements import Statements
-from memlint.analysis.knowledge import SliceValue
+from memlint.analysis.knowledge import Args, SliceValue
 from memlint.analysis.values import (
+    Const,
     Site,
     Symbol,
     Tensor,
     Unknown,
     Value,
+    add,
     alternatives,
     deps_of,
     join,
+    linear,
+    of_linear,
     plain,
 )
 
@@ -81,6 +85,30 @@ class Nests(Statements):
             frame.loops[-1].accesses.append(access)
         if mode != "load" and frame.workers is not None:
             self._note_slot(access, frame.workers)
+
+    def note_view(self, receiver: Tensor, name: str, args: Args, node: ast.AST) -> None:
+        """``x.select(1, j)``, ``x.narrow(1, j, 1)`` and ``x.take(j, axis=1)`` as ``x[:, j]``."""
+        rank = receiver.layout.rank
+        by_take = name == "take"
+        axis = args.get("axis" if by_take else "dim", 1 if by_take else 0)
+        start = args.get("indices" if by_take else "start", 0 if by_take else 1)
+        if name == "select":
+            start = args.get("index", 1)
+        number = axis.value if isinstance(axis, Const) else None
+        if rank is None or type(number) is not int or not -rank <= number < rank:
+            return
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            return
+        item: Value | SliceValue = start
+        if name == "narrow":
+            length = linear(args.get("length", 2))
+            first = linear(start)
+            if length is None or first is None:
+                return
+            item = SliceValue(start, of_linear(add(first, length)))
+        items: list[Value | SliceValue] = [SliceValue()] * rank
+        items[number] = item
+        self.note_access(node, node.func.value, receiver, tuple(items), "load")
 
     def _note_slot(self, access: Access, workers: Workers) -> None:
         deps = frozenset[Symbol]().union(

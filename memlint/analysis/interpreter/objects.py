@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from memlint.analysis import knowledge
 from memlint.analysis.interpreter.calls import Handler, facts_of
 from memlint.analysis.interpreter.loops import Loops
 from memlint.analysis.interpreter.machine import UNKNOWN, name_of
@@ -20,6 +21,7 @@ from memlint.analysis.values import (
     Partial,
     Ref,
     Sequence,
+    Tensor,
     Unknown,
     Value,
     alternatives,
@@ -344,6 +346,10 @@ class Objects(Loops):
         value = args.get("", 0)
         if isinstance(value, Sequence) and value.items is not None:
             return Const(len(value.items))
+        if isinstance(value, Tensor) and value.sizes:
+            known = knowledge.value_of(value.sizes[0])
+            if known is not None:
+                return known
         if isinstance(node, ast.Call) and node.args and not isinstance(value, (Sequence, Mapping)):
             return self.size_symbol(ast.unparse(node.args[0]), 0)
         return UNKNOWN

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from memlint.analysis.events import Event, LoaderBuilt, ModelPlaced, ProgramEnd
+from memlint.analysis.interpreter.arrays import Arrays
 from memlint.analysis.interpreter.machine import OutOfBudgetError, text_of
-from memlint.analysis.interpreter.workers import Parallel
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import Class, Function, Instance, Site, Value
 from memlint.source.model import Source
@@ -16,7 +16,7 @@ CUDA_WORDS = (".cuda", '"cuda', "'cuda")
 TRAINING_WORDS = ("backward(", "training_step", "optim.")
 
 
-class Interpreter(Parallel):
+class Interpreter(Arrays):
     """Reads one program and tells what it finds as events."""
 
     def __init__(self, source: Source, tree: ast.Module, target_device: str) -> None:

@@ -13,6 +13,7 @@ from memlint.analysis.axes import OPAQUE, dense_any_rank
 from memlint.analysis.knowledge.kinds import ITEMSIZE, device_types, dtype_of
 from memlint.analysis.knowledge.model import Args, Call, Row, SliceValue, Table
 from memlint.analysis.knowledge.names import canonical
+from memlint.analysis.knowledge.numbers import shape_of, value_of
 from memlint.analysis.knowledge.subscripts import attribute, subscript
 from memlint.analysis.values import Alternatives, Site, Tensor, Value, join
 
@@ -29,7 +30,9 @@ __all__ = [
     "dtype_of",
     "functions",
     "methods",
+    "shape_of",
     "subscript",
+    "value_of",
     "view_method",
 ]
 
