@@ -12,7 +12,6 @@ import click
 from memlint.cli.status import Failed, Status
 from memlint.config import ConfigError, load_settings
 
-CACHE_NAME = ".memlint_cache"
 _NEVER_ENTERED = frozenset({".git", ".hg", ".venv", "node_modules", "site-packages"})
 
 
@@ -41,6 +40,8 @@ def clean(folder: Path, quiet: bool) -> int:
 
 
 def _caches_below(folder: Path) -> Iterator[Path]:
+    from memlint.linter.cache import CACHE_NAME
+
     for root, folders, _ in os.walk(folder):
         if CACHE_NAME in folders:
             yield Path(root, CACHE_NAME)

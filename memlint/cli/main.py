@@ -74,7 +74,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(arguments: list[str]) -> int:
     try:
-        result = cli.main(arguments, prog_name="memlint", standalone_mode=False)
+        # Not cli.main: that has its own mind about closed pipes and interruptions.
+        with cli.make_context("memlint", arguments) as context:
+            result = cli.invoke(context)
+    except click.exceptions.Exit as request:
+        return request.exit_code
     except click.ClickException as error:
         error.show()
         return error.exit_code

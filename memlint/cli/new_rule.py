@@ -143,7 +143,7 @@ def _check_spelling(family: str, name: str, code: str) -> None:
     if not _NAME.fullmatch(name):
         raise click.UsageError(f"NAME must be in kebab case, not {name!r}")
     if not _CODE.fullmatch(code):
-        raise click.UsageError(f"CODE must be letters and three digits (MEM199), not {code!r}")
+        raise click.UsageError(f"CODE must be letters and three digits, not {code!r}")
 
 
 def _check_free(name: str, code: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -106,6 +107,8 @@ class CheckRun:
         if report.files == 0 and not report.errors and not self._options["quiet"]:
             click.echo("warning: no Python files or notebooks found", err=True)
         if self._options["verbose"]:
+            for note in report.notes:
+                click.echo(f"note: {printable(note)}", err=True)
             click.echo(
                 f"checked {report.files} files in {report.seconds:.2f} s"
                 f" ({report.cached} from the cache)",
@@ -190,7 +193,8 @@ class CheckRun:
             raise Failed(f"{path}: {error.strerror}") from error
         self._complain(report.errors)
         if not self._options["quiet"]:
-            click.echo(f"{len(report.findings)} findings written to {printable(str(path))}")
+            shown = printable(os.path.relpath(path))
+            click.echo(f"{len(report.findings)} findings written to {shown}")
         return Status.ERROR if report.errors else Status.CLEAN
 
 

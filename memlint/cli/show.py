@@ -11,7 +11,6 @@ from typing import Any
 from memlint.config import Settings
 from memlint.config_keys import KEYS
 
-
 _WHEN_EMPTY = {
     "select": "the rules that are on by default",
     "exclude": "the default patterns",

@@ -13,8 +13,8 @@ def closing_line(report: Report, view: View) -> str:
     """How many findings there are, of which severity, in how many files."""
     files = _count(report.files, "file")
     if not report.findings:
-        text = paint("No findings", "good", view.color) + f" in {files}{_left_out(report)}."
-        return text + "\n"
+        text = "No findings" if report.errors else paint("No findings", "good", view.color)
+        return f"{text} in {files}{_left_out(report)}.\n"
     by_severity = Counter(finding.severity for finding in report.findings)
     kinds = ", ".join(
         paint(_count(by_severity[severity], _NOUNS[severity]), severity.value, view.color)
@@ -38,6 +38,8 @@ def _left_out(report: Report) -> str:
         parts.append(f"{report.suppressed} suppressed")
     if report.baselined:
         parts.append(f"{report.baselined} in the baseline")
+    if report.errors:
+        parts.append(_count(len(report.errors), "problem"))
     return f"; {', '.join(parts)}" if parts else ""
 
 

@@ -155,7 +155,7 @@ def test_concise(samples: Samples) -> None:
 
 def test_summary_and_statistics(samples: Samples) -> None:
     report = samples.report()
-    expected = "3 findings (1 error, 1 warning, 1 info) in 4 files; 2 suppressed.\n"
+    expected = "3 findings (1 error, 1 warning, 1 info) in 4 files; 2 suppressed, 2 problems.\n"
     assert closing_line(report, View()) == expected
     assert closing_line(Report(files=1), View()) == "No findings in 1 file.\n"
     doubled = dataclasses.replace(report, findings=(*report.findings, report.findings[1]))

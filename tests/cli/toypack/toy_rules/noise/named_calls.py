@@ -1,4 +1,7 @@
+import ast
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from memlint.analysis.events import ProgramStart
 from memlint.findings import Applicability, Severity
@@ -72,3 +75,18 @@ class ShyCall(Rule):
     def check(self, program: ProgramStart) -> Iterator[Draft]:
         for call in calls(program.tree, "shy"):
             yield self.finding(call, "this call is shy", "leave it alone")
+
+
+class SlowRule(Rule):
+    """A rule takes its time."""
+
+    code = "TOY105"
+    name = "slow-rule"
+    needs = Needs({"dawdle"})
+
+    def check(self, program: ProgramStart) -> Iterator[Draft]:
+        for call in calls(program.tree, "dawdle"):
+            seconds, started = (ast.literal_eval(argument) for argument in call.args)
+            Path(started).touch()
+            time.sleep(seconds)
+            yield self.finding(call, "this took a while", "be patient")
