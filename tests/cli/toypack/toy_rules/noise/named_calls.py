@@ -23,8 +23,8 @@ class FlaggedCall(Rule):
     options = {"limit": Option(3, "How much is too much."), "strict": Option(False, "Be strict.")}
 
     def check(self, program: ProgramStart) -> Iterator[Draft]:
+        born = assignment(program.tree, "origin")
         for call in calls(program.tree, "flag_me"):
-            born = assignment(program.tree, "origin")
             yield self.finding(
                 call,
                 f"this call is flagged, limit {self.option('limit')}",
