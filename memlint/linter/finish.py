@@ -60,8 +60,8 @@ def finish(
         unused = judge.report(source, suppressions, classes, known)
         shown += [_Placed(draft, statement_of(tree, draft.node)) for draft in unused]
     shown.sort(key=lambda p: (span(p.draft.node), p.draft.rule.code))
-    fingerprints = Fingerprints(inside)
-    findings = [_finding(source, p, fingerprints) for p in shown]
+    marks = _Marks(source, inside)
+    findings = [_finding(source, p, marks.of(p)) for p in shown]
     return Finished(tuple(sorted(findings, key=lambda f: f.sort_key)), suppressed)
 
 
@@ -96,8 +96,25 @@ def _without_repeated(placed: Iterable[_Placed]) -> list[_Placed]:
     return list(kept.values())
 
 
-def _finding(source: Source, placed: _Placed, fingerprints: Fingerprints) -> Finding:
-    draft, statement = placed.draft, placed.statement
+class _Marks:
+    """Fingerprints; the text of a statement with many findings is made once."""
+
+    def __init__(self, source: Source, inside: str) -> None:
+        self._source = source
+        self._fingerprints = Fingerprints(inside)
+        self._texts: dict[int, str] = {}
+
+    def of(self, placed: _Placed) -> str:
+        statement = placed.statement
+        key = id(statement.node)
+        if key not in self._texts:
+            self._texts[key] = statement.text(self._source)
+        code = placed.draft.rule.code
+        return self._fingerprints.of(statement.qualname, self._texts[key], code)
+
+
+def _finding(source: Source, placed: _Placed, fingerprint: str) -> Finding:
+    draft = placed.draft
     cell, location = source.place(draft.node)
     return Finding(
         code=draft.rule.code,
@@ -114,7 +131,7 @@ def _finding(source: Source, placed: _Placed, fingerprints: Fingerprints) -> Fin
             for related in draft.related
         ),
         fix=None if draft.fix is None else _fix(source, draft.fix),
-        fingerprint=fingerprints.of(statement.qualname, statement.text(source), draft.rule.code),
+        fingerprint=fingerprint,
         url=draft.rule.url(),
     )
 

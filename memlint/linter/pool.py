@@ -7,6 +7,7 @@ handed out again.
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import multiprocessing
 import os
@@ -273,7 +274,7 @@ def _settle_in() -> None:
     gc.disable()
     sys.setrecursionlimit(_WORKER_RECURSION_LIMIT)
     _keep_standard_output_clean()
-    _dump_no_core()
+    _die_quietly()
 
 
 def _keep_standard_output_clean() -> None:
@@ -285,7 +286,9 @@ def _keep_standard_output_clean() -> None:
         return
 
 
-def _dump_no_core() -> None:
+def _die_quietly() -> None:
+    """The parent says what became of a worker; no stack and no core need to."""
+    faulthandler.disable()
     try:
         import resource
     except ImportError:  # not on this platform

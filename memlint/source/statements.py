@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
 from dataclasses import dataclass
 
 from memlint.source.model import Source
@@ -93,23 +93,21 @@ def normalised(text: str) -> str:
     return re.sub("\0\\d+\0", lambda _: next(remaining), code)
 
 
-def _blocks(node: ast.AST) -> Iterator[ast.AST]:
+def _child_at(node: ast.AST, position: _Position) -> ast.AST | None:
     for name in _BLOCKS:
         block = getattr(node, name, None)
-        if isinstance(block, list):
-            for child in block:
-                if isinstance(child, ast.match_case):
-                    yield from child.body
-                else:
-                    yield child
-
-
-def _child_at(node: ast.AST, position: _Position) -> ast.AST | None:
-    for child in _blocks(node):
-        start, end = span(child)
-        if start <= position < end:
-            return child
+        if not isinstance(block, list):
+            continue
+        bodies = [c.body for c in block] if name == "cases" else [block]
+        for body in bodies:
+            index = bisect_right(body, position, key=_start) - 1
+            if index >= 0 and position < span(body[index])[1]:
+                return body[index]  # type: ignore[no-any-return]
     return None
+
+
+def _start(node: ast.AST) -> _Position:
+    return span(node)[0]
 
 
 def _header_end(node: ast.AST) -> _Position:

@@ -67,7 +67,7 @@ def test_an_invalid_notebook_is_one_error(data: bytes) -> None:
     [
         (["%matplotlib inline", "x = 1"], ["pass", "x = 1"]),
         (["!pip install a \\", "   b", "x = 1"], ["pass", "", "x = 1"]),
-        (["for i in x:", "    !echo {i}", "    %time f(i)"], ["for i in x:", "    pass", "    pass"]),
+        (["for i in x:", "    !echo {i}", "    %t f(i)"], ["for i in x:", "    pass", "    pass"]),
         (["?print", "print?", "torch.nn??", "x"], ["pass", "pass", "pass", "x"]),
         (["files = !ls", "a, b = %magic c"], ["files = get_ipython()", "a, b = get_ipython()"]),
         (["x = (a", "% b)", "y = '''", "%not magic", "!nor this", "'''", "%time z"],
