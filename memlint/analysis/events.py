@@ -92,14 +92,15 @@ class LoopNest:
 
     ``compiled`` is ``None`` in code that the Python interpreter runs.  ``triangular`` loops
     are recognised by bounds that depend on another loop's symbol.  A nest is told once per
-    call of its function that differs in its arguments; in compiled code also where nothing
-    is accessed.
+    call of its function that differs in its arguments, and once as others may call it
+    (``called`` is false); in compiled code also where nothing is accessed.
     """
 
     loops: tuple[Loop, ...]
     accesses: tuple[Access, ...]
     compiled: Compiled | None
     function: str
+    called: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,7 @@ class SlotStore:
     spread: Loop | None = None
     locked: bool = False
     shared: bool = False
+    called: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +189,14 @@ class Transfer:
 class LoaderBuilt:
     """Final: a ``torch.utils.data.DataLoader`` (or a subclass), and what became of its batches.
 
-    ``arguments`` are by parameter name; ``open`` tells that there are ``*`` or ``**``
-    arguments that are not known.  ``batch`` is what its dataset and collate function yield.
+    ``text`` is the variable or attribute it is assigned to, if any.  ``arguments`` are by
+    parameter name; ``open`` tells that there are ``*`` or ``**`` arguments that are not
+    known.  ``direct`` tells that all of them stand in the call at ``node``; ``partial`` is
+    the ``functools.partial`` that gives others.  ``batch`` is what its dataset and collate
+    function yield.  ``torch`` is the name under which the module knows torch, if it does.
     """
 
+    source: Source
     node: ast.Call
     text: str
     cls: str
@@ -198,6 +204,9 @@ class LoaderBuilt:
     open: bool
     transfers: tuple[Transfer, ...]
     batch: Value
+    direct: bool
+    partial: ast.AST | None = None
+    torch: str = ""
 
     def argument(self, name: str) -> Value:
         """The argument of this name; ``Absent`` where it is surely not given."""

@@ -167,6 +167,7 @@ class Partial(Value):
     func: Value
     args: tuple[Value, ...]
     keywords: tuple[tuple[str, Value], ...]
+    node: ast.AST | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +311,22 @@ def devices_of(value: Value) -> frozenset[str]:
         case Alternatives(values):
             return frozenset().union(*(devices_of(v) for v in values))
     return frozenset()
+
+
+def leaves(value: Value) -> Iterator[Value]:
+    """What is left of ``value`` when containers and alternatives are opened."""
+    match plain(value):
+        case Alternatives(values):
+            for one in values:
+                yield from leaves(one)
+        case Sequence(items=items, element=element):
+            for one in items if items is not None else (element,):
+                yield from leaves(one)
+        case Mapping(items=items):
+            for _, one in items:
+                yield from leaves(one)
+        case known:
+            yield known
 
 
 def constants(value: Value) -> Iterator[object]:

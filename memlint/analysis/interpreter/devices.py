@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 
 from memlint.analysis import knowledge
+from memlint.analysis.axes import OPAQUE
 from memlint.analysis.events import Transfer
 from memlint.analysis.interpreter.calls import facts_of
+from memlint.analysis.interpreter.expressions import is_nothing
 from memlint.analysis.interpreter.machine import UNKNOWN, name_of, text_of
 from memlint.analysis.interpreter.models import PRECISE, Models
 from memlint.analysis.interpreter.records import LoaderRecord
@@ -19,6 +21,7 @@ from memlint.analysis.values import (
     Mapping,
     Object,
     Partial,
+    Ref,
     Sequence,
     Site,
     Tensor,
@@ -27,6 +30,7 @@ from memlint.analysis.values import (
     alternatives,
     devices_of,
     join,
+    leaves,
     loaders_of,
 )
 
@@ -58,6 +62,11 @@ class Devices(Models):
         record = self.loaders.get(site)
         if record is None:
             record = self.loaders[site] = LoaderRecord(node, cls)
+        if not _stands_in(args, node):
+            record.direct = False
+            callee = self.evaluate(node.func)
+            if isinstance(callee, Partial):
+                record.partial = callee.node
         record.made_with(given, open=args.open or "**" in given)
         return Object(LOADER, site, tuple(given.items()))
 
@@ -90,11 +99,18 @@ class Devices(Models):
         dataset = record.arguments.get("dataset", UNKNOWN)
         item = join(self._item_of_dataset(one) for one in alternatives(dataset))
         collate = record.arguments.get("collate_fn", Absent())
-        functions = [c for c in alternatives(collate) if isinstance(c, (Function, Partial))]
-        for function in functions:
-            batch = Sequence("list", None, item)
-            item = join((item, self.call(function, Args((batch,), {}, False), record.node)))
-        return item
+        return join(self._collated(item, one, record.node) for one in alternatives(collate))
+
+    def _collated(self, item: Value, collate: Value, node: ast.Call) -> Value:
+        if is_nothing(collate) or collate == Ref("torch.utils.data.default_collate"):
+            # Numbers and NumPy arrays become tensors; what is a tensor stays where it is.
+            devices = frozenset().union(*(devices_of(leaf) for leaf in leaves(item)))
+            if any(isinstance(leaf, Unknown) for leaf in leaves(item)):
+                return Unknown(devices=devices)
+            return Tensor("torch", OPAQUE, devices=devices)
+        if isinstance(collate, (Function, Partial, Instance)):
+            return self.call(collate, Args((Sequence("list", None, item),), {}, False), node)
+        return UNKNOWN
 
     def _item_of_dataset(self, dataset: Value) -> Value:
         if isinstance(dataset, Instance):
@@ -114,6 +130,13 @@ class Devices(Models):
         if dataset and devices_of(dataset):
             return Unknown(devices=devices_of(dataset))
         return UNKNOWN
+
+    def store_on_object(self, base: Object | Instance, name: str, value: Value) -> None:
+        """``loader.pin_memory = True``: options of a loader may be set until it is used."""
+        record = self.loaders.get(base.site)
+        if record is not None and name in LOADER_PARAMETERS:
+            old = record.arguments.get(name, Absent())
+            record.arguments[name] = join((old, value))
 
     # Moves
 
@@ -308,6 +331,11 @@ class Devices(Models):
     def _loader_attribute(self, made: Object, node: ast.AST) -> Value | None:
         name = node.attr if isinstance(node, ast.Attribute) else ""
         return made.fact(name) if name in LOADER_PARAMETERS else UNKNOWN
+
+
+def _stands_in(args: Args, node: ast.Call) -> bool:
+    """Whether all of ``args`` are written in the call itself."""
+    return len(args.positional) == len(node.args) and len(args.keywords) == len(node.keywords)
 
 
 def _device_like(value: Value) -> bool:

@@ -328,8 +328,9 @@ class Objects(Loops):
         if not args.positional:
             return UNKNOWN
         if args.open:
-            return Partial(args.positional[0], args.positional[1:], (("**", UNKNOWN),))
-        return Partial(args.positional[0], args.positional[1:], tuple(args.keywords.items()))
+            return Partial(args.positional[0], args.positional[1:], (("**", UNKNOWN),), node)
+        keywords = tuple(args.keywords.items())
+        return Partial(args.positional[0], args.positional[1:], keywords, node)
 
     def _number_of(self, args: Args, node: ast.AST) -> Value:
         value = args.get("", 0)

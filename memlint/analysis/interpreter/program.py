@@ -9,7 +9,7 @@ from memlint.analysis.events import Event, LoaderBuilt, ModelPlaced, ProgramEnd
 from memlint.analysis.interpreter.arrays import Arrays
 from memlint.analysis.interpreter.machine import OutOfBudgetError, text_of
 from memlint.analysis.knowledge import Args
-from memlint.analysis.values import Class, Function, Instance, Site, Value
+from memlint.analysis.values import Class, Function, Instance, Ref, Site, Value
 from memlint.source.model import Source
 
 CUDA_WORDS = (".cuda", '"cuda', "'cuda")
@@ -109,21 +109,28 @@ class Interpreter(Arrays):
 
     def _make_finals(self) -> None:
         for record in list(self.loaders.values()):
-            arguments = dict(record.arguments)
             self.emit(
                 LoaderBuilt(
+                    self.source,
                     record.node,
-                    self._assigned_to(record.node) or text_of(record.node.func),
+                    self._assigned_to(record.node),
                     record.cls,
-                    arguments,
+                    record.arguments,
                     record.open,
                     tuple(record.transfers.values()),
                     self.batch_of(record),
+                    record.direct,
+                    record.partial,
+                    self._name_of_torch(),
                 )
             )
         training = any(word in self.source.text for word in TRAINING_WORDS)
         for site in list(self.models):
             self._place(site, training)
+
+    def _name_of_torch(self) -> str:
+        variables = self.module_scope.vars
+        return next((name for name, value in variables.items() if value == Ref("torch")), "")
 
     def _place(self, site: Site, training: bool) -> None:
         record = self.models[site]

@@ -17,6 +17,8 @@ class LoaderRecord:
     cls: str
     arguments: dict[str, Value] = field(default_factory=dict)
     open: bool = False
+    direct: bool = True
+    partial: ast.AST | None = None
     transfers: dict[int, Transfer] = field(default_factory=dict)
 
     def made_with(self, arguments: dict[str, Value], *, open: bool) -> None:

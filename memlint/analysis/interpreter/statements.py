@@ -124,6 +124,11 @@ class Statements(Calls):
             if isinstance(base, Instance):
                 strong = self.frame.name.endswith("__init__") and self.frame.receiver == base
                 self.heap.put(base, target.attr, value, strong=strong)
+            if isinstance(base, (Instance, Object)):
+                self.store_on_object(base, target.attr, value)
+
+    def store_on_object(self, base: Object | Instance, name: str, value: Value) -> None:
+        raise NotImplementedError
 
     def _store_item(self, base: Value, items: tuple[Value | SliceValue, ...], value: Value) -> None:
         key = items[0] if items else UNKNOWN

@@ -1,0 +1,1 @@
+"""The order in which the axes of an array lie in memory."""

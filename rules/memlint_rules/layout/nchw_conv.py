@@ -1,0 +1,179 @@
+"""MEM301 nchw-conv."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.analysis.events import Convolution, ModelPlaced, Transfer, Use
+from memlint.findings import Applicability, Confidence, Severity
+from memlint.rule import Draft, DraftFix, Needs, Related, Rule
+
+
+class NchwConv(Rule):
+    """A convolution model runs on tensor cores in the NCHW format.
+
+    ## What it does
+
+    Reports a model with 2-d or 3-d convolutions that the program makes, moves to a CUDA device
+    and runs in a tensor-core precision (autocast, float16, bfloat16), eagerly, without ever
+    choosing the channels_last format for it.
+
+    ## Why it is slow
+
+    The tensor-core convolutions of cuDNN work on NHWC data. Around each convolution of an NCHW
+    model they convert inputs and outputs, or a slower kernel is chosen. A model whose weights
+    are channels_last computes in that format from its first convolution on; its input need not
+    be converted. One profile of an fp16 model on an RTX 5090 showed 12 % of the CUDA time in
+    such conversions; PyTorch's tutorial reports 8 to 35 % on Volta cards for several networks,
+    a gain that was not reproduced on an A100. It depends on card, shapes and operators, hence
+    the severity *info*: try it and measure.
+
+    ## When it is silent
+
+    - full precision, CPU, MPS;
+    - `torch.compile` and other compilers, which choose layouts by themselves; exports;
+    - any sign that the model is or may be converted: `memory_format` in a `.to`, converted
+      weights, or an input that is channels_last;
+    - models that are moved but not run here, and modules that are only defined;
+    - architectures that are not known, 1-d convolutions, a single patch embedding;
+    - models in which no convolution of a known width would gain: grouped ones, and in training
+      those that at least halve the channels, or networks of at most 64 channels throughout.
+
+    ## Example
+
+    ```python
+    import torch
+    from torchvision.models import resnet50
+
+
+    def classify(images):
+        model = resnet50(weights="DEFAULT").cuda().eval()
+        with torch.inference_mode(), torch.autocast("cuda"):
+            return [model(image.cuda()).argmax(1) for image in images]
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+    from torchvision.models import resnet50
+
+
+    def classify(images):
+        model = resnet50(weights="DEFAULT").cuda().eval()
+        model = model.to(memory_format=torch.channels_last)
+        with torch.inference_mode(), torch.autocast("cuda"):
+            return [model(image.cuda()).argmax(1) for image in images]
+    ```
+
+    ## Fix safety
+
+    Shown only. The values stay the same up to rounding, but `.view` on the output of a
+    convolution may raise in the other format (`.reshape` and `.flatten` work), a plain
+    `.contiguous()` in `forward` undoes the conversion, and some networks become slower.
+
+    ## How to confirm
+
+    Look for kernels named `nchwToNhwc` in a profile of one step, or time the step with and
+    without the conversion.
+
+    ## References
+
+    - [Channels last memory format in PyTorch](https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.html)
+    - [PyTorch performance tuning guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)
+    - [The rule by which Inductor chooses layouts](https://github.com/pytorch/pytorch/blob/main/torch/_inductor/graph.py)
+    """
+
+    code = "MEM301"
+    name = "nchw-conv"
+    severity = Severity.INFO
+    applicability = Applicability.DISPLAY
+    needs = Needs(
+        {"torch"},
+        {"Conv", "torchvision", "timm"},
+        {"autocast", "half", "float16", "bf16", "fp16", "precision"},
+        {"cuda", "gpu", "prepare"},
+    )
+    needs_device = "cuda"
+
+    def check(self, model: ModelPlaced) -> Iterator[Draft]:
+        """An eager model on CUDA in a tensor-core precision that nobody converts."""
+        move = next((m for m in model.moves if "cuda" in m.devices), None)
+        spatial = [c for c in model.convolutions if c.dims in (2, 3)]
+        if move is None or not spatial or not model.precisions or not model.calls:
+            return
+        if model.formats or model.compiles or model.exports:
+            return
+        gaining = _gaining(spatial, training=bool(model.training))
+        if not gaining:
+            return
+        first = gaining[0]
+        yield self.finding(
+            move.node,
+            f"the convolutions of `{model.text}` run in a tensor-core precision but keep the "
+            "NCHW format: cuDNN may convert to NHWC and back around each of them",
+            _help(model.text, first),
+            confidence=_confidence(model, move, model.precisions[0]),
+            related=[
+                Related(first.node, "a convolution of this model"),
+                Related(model.precisions[0].node, "it runs in reduced precision here"),
+            ],
+            fix=DraftFix(_conversion(model.text, first), (), Applicability.DISPLAY),
+        )
+
+
+def _format(convolution: Convolution) -> str:
+    return "channels_last" if convolution.dims == 2 else "channels_last_3d"
+
+
+def _conversion(text: str, convolution: Convolution) -> str:
+    return f"{text} = {text}.to(memory_format=torch.{_format(convolution)})"
+
+
+def _help(text: str, convolution: Convolution) -> str:
+    return (
+        f"try `{_conversion(text, convolution)}` and measure; `.view` after a convolution may "
+        "have to become `.reshape`"
+    )
+
+
+def _confidence(model: ModelPlaced, move: Transfer, precision: Use) -> Confidence:
+    if model.complete and precision.certain and move.devices <= {"cuda", "cpu"}:
+        return Confidence.HIGH
+    return Confidence.MEDIUM
+
+
+def _gaining(convolutions: list[Convolution], *, training: bool) -> list[Convolution]:
+    """The convolutions that nothing is known to speak against."""
+    if training and all(_width(c) is not None and (_width(c) or 0) <= 64 for c in convolutions):
+        return []
+    if len(convolutions) == 1 and _cuts_patches(convolutions[0]):
+        return []
+    return [
+        c for c in convolutions if not _grouped(c) and not (training and _halves_channels(c))
+    ]
+
+
+def _width(convolution: Convolution) -> int | None:
+    if convolution.in_channels is None or convolution.out_channels is None:
+        return None
+    return max(convolution.in_channels, convolution.out_channels)
+
+
+def _grouped(convolution: Convolution) -> bool:
+    return convolution.groups is not None and convolution.groups > 1
+
+
+def _halves_channels(convolution: Convolution) -> bool:
+    before, after, kernel = (
+        convolution.in_channels,
+        convolution.out_channels,
+        convolution.kernel_size,
+    )
+    if before is None or after is None or kernel is None:
+        return False
+    return kernel > 1 and 2 * after <= before
+
+
+def _cuts_patches(convolution: Convolution) -> bool:
+    return convolution.kernel_size is not None and convolution.kernel_size == convolution.stride
