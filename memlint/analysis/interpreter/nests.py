@@ -12,6 +12,8 @@ from memlint.analysis.interpreter.statements import Statements
 from memlint.analysis.knowledge import Args, SliceValue
 from memlint.analysis.values import (
     Const,
+    Object,
+    Sequence,
     Site,
     Symbol,
     Tensor,
@@ -49,10 +51,12 @@ class Nests(Statements):
         """Loops whose bodies have been read, and that are closed already."""
         accesses = tuple(opened[-1].accesses)
         compiled = self.frame.compiled
-        if not accesses and compiled is None:
+        if not accesses and compiled is None and not _runs_over_array(opened[-1].loop):
             return
         loops = (*(o.loop for o in self.frame.loops), *(o.loop for o in opened))
-        self.frame.nests[id(loops[-1].node)] = LoopNest(loops, accesses, compiled, self.frame.name)
+        self.frame.nests[id(loops[-1].node)] = LoopNest(
+            loops, accesses, compiled, self.frame.name, self.frame.call is not None
+        )
 
     def tell_nests(self) -> None:
         """Emit what the loops of this frame access."""
@@ -134,6 +138,7 @@ class Nests(Statements):
             self._spread(workers),
             locked=self.is_locked(),
             shared=bool(sites) and all(site in self.shared for site in sites),
+            called=frame.call is not None,
         )
 
     def _spread(self, workers: Workers) -> Loop | None:
@@ -165,6 +170,15 @@ class Nests(Statements):
     def is_locked(self) -> bool:
         """Whether a lock is held here."""
         raise NotImplementedError
+
+
+def _runs_over_array(loop: Loop) -> bool:
+    for one in alternatives(loop.iterates) if loop.iterates is not None else ():
+        if isinstance(one, Sequence) and isinstance(one.element, Tensor):
+            return True
+        if isinstance(one, Tensor) or (isinstance(one, Object) and one.cls.startswith("builtins.")):
+            return True
+    return False
 
 
 def _inside(node: ast.AST, outer: ast.AST) -> bool:

@@ -1,0 +1,1 @@
+"""Rules about the order in which memory is walked."""
