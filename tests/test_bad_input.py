@@ -266,7 +266,10 @@ def test_interruption_ends_the_run_quietly(project: Path) -> None:
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     try:
-        time.sleep(1.5)
+        for _ in range(600):
+            if (project / "hanging").exists():
+                break
+            time.sleep(0.05)
         assert process.poll() is None, "the run must still be at work to be interrupted"
         os.killpg(process.pid, signal.SIGINT)
         _, stderr = process.communicate(timeout=20)

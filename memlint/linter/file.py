@@ -9,13 +9,13 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from time import perf_counter
 from typing import NamedTuple
 
 from memlint.config import Settings
 from memlint.findings import FileError, Finding
 from memlint.linter.finish import Finished, finish
 from memlint.linter.gate import Gate
+from memlint.linter.stopwatch import Stopwatch
 from memlint.rule import Draft, Rule, RuleFailure, handlers
 from memlint.selection import ignored_in
 from memlint.source.discover import os_error_text
@@ -80,7 +80,7 @@ class Plan:
 
     def run(self, job: Job) -> FileResult:
         """Lint one file.  Raises nothing but ``KeyboardInterrupt`` and ``SystemExit``."""
-        clock = _Clock(self.timed)
+        clock = Stopwatch(self.timed)
         try:
             data = job.data
             if data is None:
@@ -96,19 +96,19 @@ class Plan:
             return FileResult(digest=digest, unchanged=True)
         return self._lint(job, data, digest, clock)
 
-    def _lint(self, job: Job, data: bytes, digest: str, clock: _Clock) -> FileResult:
+    def _lint(self, job: Job, data: bytes, digest: str, clock: Stopwatch) -> FileResult:
         active = self._active(job.inside)
         speaking = self._gate.pass_through(data)
         if len(active) < len(self.rules):
             speaking = [rule for rule in speaking if rule in active]
         clock.lap("gate")
         if not speaking and b"\0" not in data and not job.path.endswith(NOTEBOOK_SUFFIX):
-            return FileResult(digest=digest, timings=clock.laps)
+            return FileResult(digest=digest, timings=clock.seconds)
         result = self._lint_program(job, data, active, speaking, clock)
-        return replace(result, digest=digest, timings=clock.laps)
+        return replace(result, digest=digest, timings=clock.seconds)
 
     def _lint_program(
-        self, job: Job, data: bytes, active: list[Rule], speaking: list[Rule], clock: _Clock
+        self, job: Job, data: bytes, active: list[Rule], speaking: list[Rule], clock: Stopwatch
     ) -> FileResult:
         try:
             source = decode_source(data, job.path)
@@ -123,6 +123,7 @@ class Plan:
             return failed(job.path, f"cannot be parsed: {error}")
         clock.lap("parse")
         told = [rule for rule in speaking if rule.code in self._listening]
+        clock.watch(told)
         drafts, errors = _analyzed(source, tree, told, self.settings)
         clock.lap("analyze")
         # What rules that failed would have found is not known: no suppression is unused then.
@@ -161,19 +162,6 @@ def too_large(path: str, size: int, settings: Settings) -> FileResult:
         f"skipped: larger than max-file-size ({max(size, limit + 1):,} > {limit:,} bytes); "
         f"raise max-file-size in the configuration to include it",
     )
-
-
-class _Clock:
-    def __init__(self, running: bool) -> None:
-        self.laps: dict[str, float] = {}
-        self._running = running
-        self._last = perf_counter() if running else 0.0
-
-    def lap(self, phase: str) -> None:
-        if self._running:
-            now = perf_counter()
-            self.laps[phase] = self.laps.get(phase, 0.0) + now - self._last
-            self._last = now
 
 
 def _analyzed(

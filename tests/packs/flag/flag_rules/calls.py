@@ -83,4 +83,5 @@ def _misbehave(how: str) -> None:
     if how == "print":
         print("noise on standard output")
     if how == "hang":
+        open("hanging", "w").close()
         time.sleep(600)
