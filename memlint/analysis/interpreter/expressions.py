@@ -398,6 +398,8 @@ class Expressions(Machine):
                     if not is_nothing(v)
                 )
             case Tensor() as tensor:
+                if self.frame.compiled is not None and _picks_element(tensor, items):
+                    return Unknown(deps=_key_deps(items))
                 return knowledge.subscript(tensor, items, node)
             case Sequence() as sequence:
                 return self._item(sequence, items)
@@ -419,12 +421,8 @@ class Expressions(Machine):
             case Unknown() as unknown:
                 if self._slices_array(items):
                     return knowledge.subscript(self.assumed_tensor(unknown), items, node)
-                key_deps = frozenset().union(
-                    *(deps_of(i) for i in items if not isinstance(i, SliceValue))
-                )
-                return Unknown(
-                    unknown.origin, unknown.deps | key_deps, unknown.loaders, unknown.devices
-                )
+                deps = unknown.deps | _key_deps(items)
+                return Unknown(unknown.origin, deps, unknown.loaders, unknown.devices)
         return UNKNOWN
 
     def _slices_array(self, items: tuple[Value | SliceValue, ...]) -> bool:
@@ -542,6 +540,19 @@ def _under_key(mapping: Mapping, key: Value | SliceValue) -> Value:
         value = mapping.get(key.value)
         return UNKNOWN if isinstance(value, Absent) else value
     return join([v for _, v in mapping.items]) if mapping.items else UNKNOWN
+
+
+def _key_deps(items: tuple[Value | SliceValue, ...]) -> frozenset[Symbol]:
+    """The symbols that the positions of a subscript depend on."""
+    return frozenset[Symbol]().union(*(deps_of(i) for i in items if not isinstance(i, SliceValue)))
+
+
+def _picks_element(tensor: Tensor, items: tuple[Value | SliceValue, ...]) -> bool:
+    """Whether a subscript gives one number; its position tells it from others."""
+    rank = tensor.layout.rank
+    if any(isinstance(item, (SliceValue, Tensor, Sequence)) for item in items):
+        return False
+    return len(items) == rank or (rank is None and len(items) > 1)
 
 
 def is_nothing(value: Value) -> bool:
