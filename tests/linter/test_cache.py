@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from memlint.findings import Report
 from memlint.linter.run import check
 from tests.linter.conftest import Write
+from tests.packs import FLAG_PACK, environment
 
 OLD = time.time() - 1000
 
@@ -177,3 +180,20 @@ def test_files_that_are_gone_leave_the_cache_in_time(project: Path) -> None:
     (project / "clean.py").write_text("y = 2\n")
     lint()
     assert len(json.loads(file.read_bytes())[2]) == 4
+
+
+def test_two_runs_at_once_do_not_harm_each_other(project: Path) -> None:
+    command = [str(Path(sys.executable).with_name("memlint")), "check", "--select", "TST", "-q"]
+    (project / "b.ipynb").write_text('{"cells": [{"cell_type": "code", "source": "flag_me()"}]}')
+    runs = [
+        subprocess.Popen(
+            command, cwd=project, env=environment(FLAG_PACK),
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        for _ in range(4)
+    ]  # fmt: skip
+    outputs = {run.communicate(timeout=60) for run in runs}
+    assert len(outputs) == 1
+    (file,) = results(project)
+    assert len(json.loads(file.read_bytes())[2]) == 5
+    assert not list(file.parent.glob("*.tmp"))
