@@ -185,3 +185,15 @@ def test_the_hook_blocks_a_finding_and_lets_a_clean_file_pass(repository: Reposi
 def test_the_hook_leaves_excluded_files_alone(repository: Repository) -> None:
     (repository.folder / "memlint.toml").write_text('extend-exclude = ["old.py"]\n')
     assert repository.commit(old="flag_me()\n").returncode == 0
+
+
+def test_memlint_is_sound_by_its_own_rules() -> None:
+    memlint_command = str(Path(sys.executable).with_name("memlint"))
+    done = subprocess.run(
+        [memlint_command, "check", "--no-cache", "--select", "ALL", "--fail-level", "info"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, (done.stdout, done.stderr)
