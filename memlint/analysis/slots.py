@@ -79,11 +79,13 @@ def _slot_in(store: SlotStore, value: Value) -> Slot | None:
 
 
 def _worker_symbol(item: Value | SliceValue, store: SlotStore) -> Symbol | None:
-    if isinstance(item, SliceValue):
+    """The number of a worker that an index is computed from, and from no other worker's."""
+    form = None if isinstance(item, SliceValue) else linear(item)
+    if form is None:
         return None
-    symbols = deps_of(item) & store.workers.symbols
-    symbols |= {symbol for symbol in deps_of(item) if symbol.kind == "thread"}
-    return next(iter(symbols)) if len(symbols) == 1 else None
+    numbers = form.symbols & store.workers.symbols
+    numbers |= {symbol for symbol in form.symbols if symbol.kind == "thread"}
+    return next(iter(numbers)) if len(numbers) == 1 else None
 
 
 def _is_field(item: Value | SliceValue) -> bool:
