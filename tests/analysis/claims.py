@@ -100,7 +100,7 @@ def _of_tensor(
         if isinstance(said, int) and said != true:
             found.append(f"size {said} of {sizes} for {shape}")
     exact = all(isinstance(size, int) for size in claim.sizes or (None,))
-    generic = (exact or shape != idle) and _generic(claim, shape)
+    generic = (exact or shape != idle) and generic_sizes(claim, shape)
     if 0 not in shape:
         found += _of_strides(claim, real, generic, tally)
     dtype = str(real.dtype).removeprefix("torch.")
@@ -118,7 +118,7 @@ def _of_tensor(
     return found
 
 
-def _generic(claim: Tensor, shape: tuple[int, ...]) -> bool:
+def generic_sizes(claim: Tensor, shape: tuple[int, ...]) -> bool:
     """Whether each axis of size 1 is known to be one."""
     if claim.sizes is None:
         return all(size > 1 for size in shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 from memlint.analysis.axes.model import (
     OPAQUE,
@@ -35,9 +36,11 @@ def elementwise(operands: Sequence[Layout], c_order_wins: bool = False) -> Layou
     sizes = broadcast_sizes([layout.sizes or () for layout in full])
     if sizes is None:
         return OPAQUE
+    keys = [_keys(layout, sizes) for layout in full]
+    if 1 in sizes and _undecided_pair(sizes, keys):
+        return unknown_strides(sizes)
     if all(natural(layout) for layout in full):
         return dense(sizes)
-    keys = [_keys(layout, sizes) for layout in full]
     order = _sorted_axes(sizes, keys, c_order_wins)
     return unknown_strides(sizes) if order is None else in_order(sizes, order)
 
@@ -52,7 +55,7 @@ def converted(layout: Layout) -> Layout:
     order of the axes was kept by some versions only."""
     if layout.axes is None:
         loose = layout.loose
-        if loose is None or (loose.swaps and (loose.gapped or loose.broadcast)):
+        if loose is None or loose.shuffled or (loose.swaps and (loose.gapped or loose.broadcast)):
             return OPAQUE
         return Layout(loose=Loose(loose.swaps, units=loose.units))
     sizes = layout.sizes or ()
@@ -69,7 +72,8 @@ def _loose_result(operands: Sequence[Layout]) -> Layout:
         return Layout(loose=Loose(units=units))
     swaps = {layout.loose.swaps if layout.loose is not None else None for layout in operands}
     only = swaps.pop()
-    if swaps or only is None or (len(operands) > 1 and units):
+    shuffled = any(layout.loose is not None and layout.loose.shuffled for layout in operands)
+    if swaps or only is None or shuffled or (len(operands) > 1 and units):
         return OPAQUE
     return Layout(loose=Loose(only, units=units))
 
@@ -78,7 +82,7 @@ def natural(layout: Layout) -> bool:
     """Whether its axes surely follow each other in memory as they are numbered, broadcast
     ones and gaps left out."""
     if layout.axes is None:
-        return layout.loose is not None and not layout.loose.swaps
+        return layout.loose is not None and not layout.loose.swaps and not layout.loose.shuffled
     last: tuple[int, int] | None = None
     for axis in layout.axes:
         if axis.size == 1 or (axis.memory is None and axis.step == 0):
@@ -115,6 +119,15 @@ def _keys(layout: Layout, sizes: tuple[Size, ...]) -> _Keys:
         broadcast = axis.size == 1 or (axis.memory is None and axis.step == 0)
         keys.append(None if broadcast else axis)
     return keys
+
+
+def _undecided_pair(sizes: tuple[Size, ...], keys: list[_Keys]) -> bool:
+    """Whether no operand orders some two axes: the stride of an axis of size 1 then may."""
+    live = [axis for axis, size in enumerate(sizes) if size != 1]
+    return any(
+        all(key[one] is None or key[two] is None for key in keys)
+        for one, two in combinations(live, 2)
+    )
 
 
 def _sorted_axes(

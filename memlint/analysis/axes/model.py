@@ -42,13 +42,15 @@ class Loose:
     """A layout of unknown rank: a dense block seen through ``swaps`` of axes, in order.
 
     ``gapped`` where positions are skipped, ``broadcast`` where some are visited more than
-    once, ``units`` where an axis of size 1 was put in, so that a swap may move nothing.
+    once, ``units`` where an axis of size 1 was put in, so that a swap may move nothing;
+    ``shuffled`` where the order of the axes is not known besides.
     """
 
     swaps: tuple[Swap, ...] = ()
     gapped: bool = False
     broadcast: bool = False
     units: bool = False
+    shuffled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +138,17 @@ def ranked(axes: Iterable[Axis], memory: tuple[Size, ...]) -> Layout:
     first = min((place for place in used if place is not None), default=len(memory))
     places = [n for n, size in enumerate(memory) if n >= first and (size != 1 or n in used)]
     renumbered = {old: new for new, old in enumerate(places)}
-    kept = tuple(
-        axis
-        if axis.memory is None
-        else Axis(axis.size, renumbered[axis.memory], axis.step, axis.whole)
-        for axis in kept
-    )
+    kept = tuple(_placed(axis, renumbered, memory) for axis in kept)
     return Layout(*_narrowed(kept, tuple(memory[place] for place in places)))
+
+
+def _placed(axis: Axis, places: dict[int, int], memory: tuple[Size, ...]) -> Axis:
+    """The axis with the new number of its place, and ``whole`` where the sizes tell so."""
+    if axis.memory is None:
+        return axis
+    size = memory[axis.memory]
+    covers = type(size) is int and axis.size == size and axis.step == 1
+    return Axis(axis.size, places[axis.memory], axis.step, True if covers else axis.whole)
 
 
 def _narrowed(

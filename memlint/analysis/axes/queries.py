@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from memlint.analysis.axes.model import REVERSED, Axis, Layout, Loose, Swap
 
 _TRIED_RANKS = 4
@@ -37,6 +39,9 @@ def _ranked_contiguous(layout: Layout) -> bool | None:
     live = _live(layout)
     expected = [place for place, size in enumerate(layout.memory) if size != 1]
     sure: bool | None = True
+    shared = _shared(live)
+    if shared:
+        return False if any(_windows_apart(live, place) for place in shared) else None
     for position, axis in reversed(list(enumerate(live))):
         outermost = position == 0
         if axis.memory is None:
@@ -55,6 +60,24 @@ def _ranked_contiguous(layout: Layout) -> bool | None:
         elif axis.whole is False and not outermost:
             return False
     return sure
+
+
+def _shared(axes: list[Axis]) -> set[int]:
+    """The axes of the block along which several axes step, as windows do."""
+    places = [axis.memory for axis in axes if axis.memory is not None]
+    return {place for place in places if places.count(place) > 1}
+
+
+def _windows_apart(axes: list[Axis], place: int) -> bool:
+    """Whether windows surely overlap or leave gaps between them."""
+    steps = [(axis.step, axis.size) for axis in axes if axis.memory == place]
+    if any(type(step) is not int for step, _ in steps):
+        return False
+    steps.sort(key=lambda pair: pair[0] or 0)
+    return any(
+        isinstance(step, int) and isinstance(size, int) and step * size != following
+        for (step, size), (following, _) in pairwise(steps)
+    )
 
 
 def _loose_contiguous(loose: Loose | None) -> bool | None:

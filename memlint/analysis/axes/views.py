@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from memlint.analysis.axes.model import (
@@ -69,6 +70,8 @@ def transpose(layout: Layout, first: int | None, second: int | None) -> Layout:
     if layout.axes is None:
         swap = (min(first, second), max(first, second))
         return layout if first == second else _swapped(layout, swap)
+    if not layout.axes:
+        return layout
     one, two = resolve(first, len(layout.axes)), resolve(second, len(layout.axes))
     if one is None or two is None:
         return OPAQUE
@@ -83,7 +86,7 @@ def _swapped(layout: Layout, swap: Swap) -> Layout:
         return OPAQUE
     swaps = loose.swaps
     swaps = swaps[:-1] if swaps and swaps[-1] == swap else (*swaps, swap)
-    return Layout(loose=Loose(swaps, loose.gapped, loose.broadcast, loose.units))
+    return Layout(loose=replace(loose, swaps=swaps))
 
 
 def reverse(layout: Layout) -> Layout:
@@ -135,7 +138,7 @@ def _cut_loose(layout: Layout, axis: int | None) -> Layout:
         return OPAQUE if loose.broadcast or loose.gapped else layout
     if axis < -1 or (axis == -1 and loose.gapped):
         return OPAQUE
-    return Layout(loose=Loose((), True, loose.broadcast))
+    return Layout(loose=replace(loose, gapped=True))
 
 
 def slice_axis(
@@ -220,7 +223,7 @@ def unsqueeze(layout: Layout, axis: int | None) -> Layout:
         loose = layout.loose
         if loose is None or loose.swaps:
             return OPAQUE
-        return Layout(loose=Loose((), loose.gapped, loose.broadcast, True))
+        return Layout(loose=replace(loose, units=True))
     rank = len(layout.axes) + 1
     place = None if axis is None else resolve(axis, rank)
     if place is None:
@@ -281,18 +284,28 @@ def _expanded(axis: Axis, size: Size | NotKnown) -> Axis:
     return Axis(size, None, None, None)
 
 
-def diagonal(layout: Layout, first: int | None = 0, second: int | None = 1) -> Layout:
+def diagonal(
+    layout: Layout, first: int | None = 0, second: int | None = 1, offset: int | None = 0
+) -> Layout:
     """The diagonal of two axes, as a last axis."""
     rank = layout.rank
     if rank is None or layout.axes is None:
-        return Layout(loose=Loose((), True)) if layout.loose is not None else OPAQUE
+        gapped = Loose((), True, shuffled=True)
+        return Layout(loose=gapped) if layout.loose is not None else OPAQUE
     one = None if first is None else resolve(first, rank)
     two = None if second is None else resolve(second, rank)
     if one is None or two is None or one == two:
         return OPAQUE
     rest = [axis for number, axis in enumerate(layout.axes) if number not in (one, two)]
-    size = 1 if 1 in (layout.axes[one].size, layout.axes[two].size) else None
-    return with_axes(layout, (*rest, Axis(size, None, None, False)))
+    size = _diagonal_size(layout.axes[one].size, layout.axes[two].size, offset)
+    both_move = None not in (layout.axes[one].memory, layout.axes[two].memory)
+    return with_axes(layout, (*rest, Axis(size, None, None, False if both_move else None)))
+
+
+def _diagonal_size(rows: Size, columns: Size, offset: int | None) -> Size:
+    if type(rows) is int and type(columns) is int and offset is not None:
+        return max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    return 1 if 1 in (rows, columns) and offset == 0 else None
 
 
 def unfold(layout: Layout, axis: int | None, size: Size, step: Size) -> Layout:

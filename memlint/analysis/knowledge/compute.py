@@ -158,6 +158,8 @@ def reduced_sizes(call: Call, base: Tensor) -> tuple[Size, ...] | None:
     if named is None or base.sizes is None or keep is None or len(call.args.positional) > 2:
         return None
     rank = len(base.sizes)
+    if rank == 0:
+        return ()
     gone = {axes.resolve(axis, rank) for axis in named}
     if None in gone:
         return None
@@ -274,7 +276,7 @@ def stack(call: Call) -> Value | None:
     axis = integer(call.get("dim", "axis", at=1), 0)
     sizes = operands[0].sizes
     layout = axes.dense_any_rank()
-    plain = all(axes.contiguous(operand.layout) is True for operand in operands)
+    plain = all(_plainly_dense(operand.layout) for operand in operands)
     if not plain and (call.lib != "torch" or sizes is None or len(sizes) > 3):
         layout = OPAQUE
     elif isinstance(parts, Sequence) and parts.items is not None and sizes is not None:
@@ -285,6 +287,14 @@ def stack(call: Call) -> Value | None:
     return fresh(call, layout, of=operands, dtype=dtypes.pop() if len(dtypes) == 1 else None)
 
 
+def _plainly_dense(layout: Layout) -> bool:
+    """Dense, and by its strides not channels last as well, which an axis of size 1 may make
+    of an array of four or five axes."""
+    sizes = layout.sizes
+    both = sizes is not None and len(sizes) in (4, 5) and 1 in sizes
+    return axes.contiguous(layout) is True and not both
+
+
 def join_along(call: Call) -> Value | None:
     """``cat``: row-major where all its parts are; else in the format of the parts."""
     operands = tensors_in(call.args.positional[:1])
@@ -292,7 +302,7 @@ def join_along(call: Call) -> Value | None:
         return None
     dtypes = {operand.dtype for operand in operands}
     dtype = dtypes.pop() if len(dtypes) == 1 else None
-    all_dense = all(axes.contiguous(operand.layout) is True for operand in operands)
+    all_dense = all(_plainly_dense(operand.layout) for operand in operands)
     ranks = {operand.layout.rank for operand in operands}
     rank = ranks.pop() if len(ranks) == 1 else None
     if all_dense or (rank is not None and rank < 4 and call.lib == "torch"):

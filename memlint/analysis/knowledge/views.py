@@ -232,7 +232,8 @@ def diagonal(call: Call) -> Value | None:
         return None
     one = integer(call.get("dim1", "axis1", at=2), 0)
     two = integer(call.get("dim2", "axis2", at=3), 1)
-    return view(call, base, axes.diagonal(base.layout, one, two))
+    offset = integer(call.get("offset", at=1), 0)
+    return view(call, base, axes.diagonal(base.layout, one, two, offset))
 
 
 def unfold(call: Call) -> Value | None:
