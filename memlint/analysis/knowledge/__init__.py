@@ -7,7 +7,10 @@ tests run those calls on real arrays and compare.
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from functools import cache
+from itertools import product
+from math import prod
 
 from memlint.analysis.axes import OPAQUE, dense_any_rank
 from memlint.analysis.knowledge.kinds import ITEMSIZE, device_types, dtype_of
@@ -15,7 +18,16 @@ from memlint.analysis.knowledge.model import Args, Call, Row, SliceValue, Table
 from memlint.analysis.knowledge.names import canonical
 from memlint.analysis.knowledge.numbers import shape_of, value_of
 from memlint.analysis.knowledge.subscripts import attribute, subscript
-from memlint.analysis.values import Alternatives, Site, Tensor, Value, join
+from memlint.analysis.values import (
+    Alternatives,
+    Sequence,
+    Site,
+    Tensor,
+    Unknown,
+    Value,
+    alternatives,
+    join,
+)
 
 __all__ = [
     "ITEMSIZE",
@@ -73,28 +85,35 @@ def view_method(name: str, lib: str) -> bool:
 def _apply(row: Row, call: Call) -> Value | None:
     if call.args.open:
         return _unsure(row, call)
-    for place, value in enumerate(call.args.positional):
-        if isinstance(value, Alternatives):
-            return _by_alternative(row, call, place, value)
-    return row.apply(call)
-
-
-def _by_alternative(row: Row, call: Call, place: int, value: Alternatives) -> Value | None:
-    """The result for each value that an argument may have."""
-    count = 1
-    for argument in call.args.positional:
-        count *= len(argument.values) if isinstance(argument, Alternatives) else 1
-    if count > _MAX_COMBINATIONS:
+    if not any(_varies(value) for value in call.args.positional):
+        return row.apply(call)
+    options = [_options(value) for value in call.args.positional]
+    if prod(len(choices) for choices in options) > _MAX_COMBINATIONS:
         return None
     results: list[Value] = []
-    for one in value.values:
-        before, after = call.args.positional[:place], call.args.positional[place + 1 :]
-        args = Args((*before, one, *after), call.args.keywords, False)
-        result = _apply(row, Call(call.name, call.lib, args, call.node, call.site))
+    for chosen in product(*options):
+        result = row.apply(replace(call, args=replace(call.args, positional=chosen)))
         if result is None:
             return None
         results.append(result)
     return join(results)
+
+
+def _varies(value: Value) -> bool:
+    """Whether an argument, or an item of it, may be one of several values."""
+    if isinstance(value, Sequence):
+        return value.items is not None and any(isinstance(v, Alternatives) for v in value.items)
+    return isinstance(value, Alternatives)
+
+
+def _options(value: Value) -> tuple[Value, ...]:
+    """The values that an argument may be, its items chosen one by one."""
+    if isinstance(value, Sequence) and value.items is not None and _varies(value):
+        choices = [alternatives(item) for item in value.items]
+        if prod(len(one) for one in choices) > _MAX_COMBINATIONS:
+            return (replace(value, items=None, element=Unknown()),)
+        return tuple(replace(value, items=items) for items in product(*choices))
+    return alternatives(value)
 
 
 def _unsure(row: Row, call: Call) -> Value | None:
