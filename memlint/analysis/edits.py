@@ -23,7 +23,9 @@ def call_with_keyword(
     given = next((k for k in call.keywords if k.arg == name), None)
     if given is not None:
         return Replacement(given.value, expression)
-    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+    if any(isinstance(a, ast.Starred) for a in call.args) or any(
+        k.arg is None for k in call.keywords
+    ):
         return None
     text = ast.get_source_segment(source.text, call)
     if text is None:
@@ -58,17 +60,25 @@ def _with_argument(call: libcst.Call, argument: libcst.Arg) -> libcst.Call:
         return call.with_changes(args=[argument])
     *earlier, last = call.args
     before = earlier[-1].comma if earlier else libcst.MaybeSentinel.DEFAULT
-    lead = before.whitespace_after if isinstance(before, libcst.Comma) else call.whitespace_before_args
+    lead = (
+        before.whitespace_after if isinstance(before, libcst.Comma) else call.whitespace_before_args
+    )
     ends_with_comma = isinstance(last.comma, libcst.Comma)
-    tail = last.comma.whitespace_after if isinstance(last.comma, libcst.Comma) else last.whitespace_after_arg
+    tail = (
+        last.comma.whitespace_after
+        if isinstance(last.comma, libcst.Comma)
+        else last.whitespace_after_arg
+    )
     after: libcst.BaseParenthesizableWhitespace
-    if not isinstance(tail, libcst.ParenthesizedWhitespace):
-        between, after = libcst.SimpleWhitespace(" "), tail
-    elif not isinstance(lead, libcst.ParenthesizedWhitespace) and not _has_comment(tail):
+    if not isinstance(tail, libcst.ParenthesizedWhitespace) or (
+        not isinstance(lead, libcst.ParenthesizedWhitespace) and not _has_comment(tail)
+    ):
         between, after = libcst.SimpleWhitespace(" "), tail
     else:
         # The comment behind the last argument stays behind it.
-        indent = lead.last_line if isinstance(lead, libcst.ParenthesizedWhitespace) else tail.last_line
+        indent = (
+            lead.last_line if isinstance(lead, libcst.ParenthesizedWhitespace) else tail.last_line
+        )
         between = tail.with_changes(last_line=indent)
         after = tail.with_changes(
             first_line=libcst.TrailingWhitespace(), empty_lines=[], last_line=tail.last_line

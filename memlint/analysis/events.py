@@ -143,8 +143,10 @@ class SlotStore:
 class Argument:
     """One argument of a launch: its text, its value, the parameter that takes it.
 
-    ``strided`` tells that its strides are handed over in the same call; ``caller`` is the
-    call of the function around the launch, where the value came in from outside it.
+    ``value`` is the array, also where its address is given (``pointer``).  ``strided`` tells
+    that its strides are handed over in the same call; ``caller`` is the call of the function
+    around the launch, where the value came in from outside it; ``column_major`` that the
+    program asked for this order by name (``order="F"``).
     """
 
     node: ast.AST
@@ -154,17 +156,19 @@ class Argument:
     strided: bool = False
     pointer: bool = False
     caller: ast.AST | None = None
+    column_major: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class KernelLaunch:
-    """Arguments handed to code that may see only their pointers.
+    """Final: arguments handed to code that may see only their pointers.
 
     ``kind`` is "triton", "cupy", "pointer" (``data_ptr()`` and ctypes sinks), "extension"
     (compiled by this program), "foreign" (an extension module or operator whose source is
     not there), "collective".  ``kernel`` is the kernel's definition where it is in the
     program, ``parameters`` its parameters' names; ``provenance`` holds what is known of an
-    extension's making (the arguments of ``load_inline``, say).
+    extension's making (the arguments of ``load_inline``, say) and, under "backend", of the
+    collectives' backend.
     """
 
     node: ast.AST
@@ -229,10 +233,14 @@ class Convolution:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Something that was done to a model, and where; ``detail`` says what."""
+    """Something that was done to a model, and where; ``detail`` says what.
+
+    ``certain`` is false where it may not happen on any path (autocast switched by a flag).
+    """
 
     node: ast.AST
     detail: str
+    certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from memlint.analysis import knowledge
 from memlint.analysis.axes import OPAQUE
-from memlint.analysis.events import Transfer
+from memlint.analysis.events import Transfer, Use
 from memlint.analysis.interpreter.calls import facts_of
 from memlint.analysis.interpreter.expressions import is_nothing
 from memlint.analysis.interpreter.machine import UNKNOWN, name_of, text_of
-from memlint.analysis.interpreter.models import PRECISE, Models
+from memlint.analysis.interpreter.models import HALF, Models
 from memlint.analysis.interpreter.records import LoaderRecord
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
@@ -18,7 +19,6 @@ from memlint.analysis.values import (
     Const,
     Function,
     Instance,
-    Mapping,
     Object,
     Partial,
     Ref,
@@ -39,15 +39,17 @@ LOADER_PARAMETERS = (
     "dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn",
     "pin_memory", "drop_last", "timeout", "worker_init_fn", "multiprocessing_context", "generator",
 )  # fmt: skip
-MAYBE_CUDA = frozenset({"cuda", "cpu"})
-LIGHTNING = ("lightning.", "pytorch_lightning.", "lightning_fabric.")
 
 
 class Devices(Models):
-    """Loaders, moves, frameworks that move things by themselves."""
+    """Loaders, devices and moves."""
 
     target_device: str
     cuda_evidence: bool
+    default_devices: frozenset[str] = frozenset()
+    default_precision: Use | None = None
+    # Conversions to channels_last of objects that are not known.
+    stray_formats: list[Use]
 
     # Loaders
 
@@ -73,6 +75,7 @@ class Devices(Models):
     def note_construction(
         self, instance: Instance, library: list[str], args: Args, node: ast.AST
     ) -> None:
+        super().note_construction(instance, library, args, node)
         if LOADER in library and isinstance(instance.site.node, ast.Call):
             self.loader_at(instance.site, instance.cls.node.name, args, node)
         if "threading.Thread" in library or "multiprocessing.Process" in library:
@@ -138,6 +141,46 @@ class Devices(Models):
             old = record.arguments.get(name, Absent())
             record.arguments[name] = join((old, value))
 
+    # Devices
+
+    def _device(self, args: Args, node: ast.AST) -> Value:
+        return Object("torch.device", self.sites.at(node), facts_of(args))
+
+    def _device_type(self, made: Object, node: ast.AST) -> Value:
+        known = sorted(knowledge.device_types(made))
+        return join(Const(kind) for kind in known) if known else UNKNOWN
+
+    def _set_device(self, args: Args, node: ast.AST) -> Value:
+        """``torch.cuda.set_device(rank)``: ``rank`` is the number of a CUDA device."""
+        given = args.get("device", 0)
+        shown = node.args[0] if isinstance(node, ast.Call) and node.args else None
+        if isinstance(given, Unknown) and not given.devices and isinstance(shown, ast.Name):
+            self.bind(shown.id, replace(given, devices=frozenset({"cuda"})))
+        return Const(None)
+
+    def _set_default_dtype(self, args: Args, node: ast.AST) -> Value:
+        half = knowledge.dtype_of(args.get("d", 0)) in HALF
+        self.default_precision = Use(node, "default dtype") if half else None
+        return Const(None)
+
+    def _set_default_device(self, args: Args, node: ast.AST) -> Value:
+        self.default_devices = self.device_types(args.get("device", 0))
+        return Const(None)
+
+    def note_birth(self, made: Value, node: ast.AST) -> None:
+        inside = any(frame.name.endswith(".__init__") for frame in self.stack)
+        if inside or not self.is_module(made):
+            return
+        devices = self.default_devices
+        for context in self.frame.contexts:
+            if isinstance(context, Object) and context.cls == "torch.device":
+                devices = knowledge.device_types(context)
+        if devices:
+            self.model(made).move(node, text_of(node), devices)
+        if self.default_precision is not None:
+            use = self.default_precision
+            self.model(made).note("precisions", use.node, use.detail)
+
     # Moves
 
     def device_types(self, value: Value) -> frozenset[str]:
@@ -146,6 +189,9 @@ class Devices(Models):
             for one in alternatives(value):
                 if isinstance(one, (Tensor, Unknown)):
                     found |= one.devices
+                if isinstance(one, Unknown) and one.origin == "int":
+                    # The number of a device is that of an accelerator.
+                    found |= {"cuda"}
         if not found and self.target_device == "cuda" and isinstance(value, Unknown):
             return frozenset({"cuda"})
         return found
@@ -175,21 +221,26 @@ class Devices(Models):
     def call_unknown_method(self, receiver: Unknown, name: str, args: Args, node: ast.AST) -> Value:
         if name == "copy_" and "cuda" in receiver.devices:
             self.record_transfer(args.get("", 0), receiver.devices, node)
-        if name in ("prepare", "setup_dataloaders", "fit"):
-            prepared = self._handed_to_framework(receiver, name, args, node)
-            if prepared is not None:
-                return prepared
+        if "memory_format" in args.keywords and self.may_be_channels_last(args):
+            self.stray_formats.append(Use(node, "unknown object"))
+            converted = self._in_format(receiver, name, args, node)
+            if converted is not None:
+                return converted
         return super().call_unknown_method(receiver, name, args, node)
+
+    def _in_format(self, receiver: Unknown, name: str, args: Args, node: ast.AST) -> Value | None:
+        """``x.to(device, memory_format=torch.channels_last)`` shows ``x`` to be an image."""
+        if name not in ("to", "contiguous", "clone"):
+            return None
+        if name == "to":
+            self.note_moves(receiver, name, args, node)
+        image = self.assumed_tensor(receiver)
+        return knowledge.call_method(image, name, args, node, self.sites.at(node))
 
     def call_array_method(self, receiver: Tensor, name: str, args: Args, node: ast.AST) -> Value:
         if name == "copy_" and "cuda" in receiver.devices:
             self.record_transfer(args.get("", 0), receiver.devices, node)
         return super().call_array_method(receiver, name, args, node)
-
-    def _handed_to_framework(
-        self, receiver: Unknown, name: str, args: Args, node: ast.AST
-    ) -> Value | None:
-        return None
 
     def note_unseen_mover(self, callee: Value, args: Args, node: ast.AST) -> None:
         """``move_to_device(batch, device)``: a call nobody can see into, named for what it does."""
@@ -230,104 +281,6 @@ class Devices(Models):
             return text_of(node.func) if isinstance(node.func, (ast.Name, ast.Attribute)) else ""
         return name_of(callee)
 
-    # Frameworks that move batches and models by themselves
-
-    def _accelerator(self, args: Args, node: ast.AST) -> Value:
-        return Object("accelerate.Accelerator", self.sites.at(node), facts_of(args))
-
-    def _accelerator_device(self, made: Object, node: ast.AST) -> Value:
-        cpu = made.fact("cpu")
-        if isinstance(cpu, Const) and cpu.value is True:
-            return Object("torch.device", self.sites.at(node), (("0", Const("cpu")),))
-        both = Sequence("tuple", (Const("cuda"), Const("cpu")))
-        return Object("torch.device", self.sites.at(node), (("0", join(both.items or ())),))
-
-    def _prepare(self, made: Object, args: Args, node: ast.AST) -> Value:
-        """``accelerator.prepare(model, optimizer, loader)`` gives back what it is given."""
-        cpu = made.fact("cpu")
-        on_cpu = isinstance(cpu, Const) and cpu.value is True
-        precision = made.fact("mixed_precision")
-        half = [v for v in alternatives(precision) if isinstance(v, Const) and v.value in PRECISE]
-        for value in (*args.positional, *args.keywords.values()):
-            for one in alternatives(value):
-                if on_cpu:
-                    continue
-                if (
-                    isinstance(one, (Object, Instance))
-                    and one.site in self.loaders
-                    and (half or self.cuda_evidence)
-                ):
-                    transfer = Transfer(node, text_of(node), frozenset({"cuda"}))
-                    self.loaders[one.site].add_transfer(transfer)
-                if self.is_module(one):
-                    record = self.model(one)
-                    record.move(node, text_of(node), MAYBE_CUDA)
-                    record.note("calls", node, "prepare")
-                    if half:
-                        record.note("precisions", node, "mixed_precision")
-        values = args.positional
-        return values[0] if len(values) == 1 else Sequence("tuple", values)
-
-    def _lightning_trainer(self, args: Args, node: ast.AST) -> Value:
-        return Object("lightning.Trainer", self.sites.at(node), facts_of(args))
-
-    def _fit(self, made: Object, args: Args, node: ast.AST) -> Value:
-        """``Trainer(accelerator="gpu", precision="16-mixed").fit(model, loaders)``."""
-        accelerator = made.fact("accelerator")
-        gpus = made.fact("gpus")
-        on_gpu = any(
-            isinstance(v, Const) and v.value in ("gpu", "cuda") for v in alternatives(accelerator)
-        ) or any(isinstance(v, Const) and bool(v.value) for v in alternatives(gpus))
-        precise = [
-            v
-            for v in alternatives(made.fact("precision"))
-            if isinstance(v, Const) and str(v.value).partition("-")[0] in ("16", "bf16")
-        ]
-        if not on_gpu:
-            return UNKNOWN
-        for value in (*args.positional, *args.keywords.values()):
-            for part in alternatives(value):
-                self._fitted(part, bool(precise), node)
-        return UNKNOWN
-
-    def _fitted(self, part: Value, precise: bool, node: ast.AST) -> None:
-        if isinstance(part, Sequence):
-            for item in part.items or (part.element,):
-                for one in alternatives(item):
-                    self._fitted(one, precise, node)
-        if isinstance(part, (Object, Instance)) and part.site in self.loaders:
-            transfer = Transfer(node, text_of(node), frozenset({"cuda"}))
-            self.loaders[part.site].add_transfer(transfer)
-        if not isinstance(part, Instance):
-            return
-        for name in ("train_dataloader", "val_dataloader", "test_dataloader", "predict_dataloader"):
-            method = self.class_attribute(part.cls, name)
-            if isinstance(method, Function):
-                bound = Function(method.node, method.scope, part, method.name)
-                made = self.call_function(bound, Args((), {}, False), node)
-                self._fitted_loader(made, node)
-        if self.is_module(part):
-            record = self.model(part)
-            record.move(node, text_of(node), frozenset({"cuda"}))
-            record.note("calls", node, "fit")
-            if precise:
-                record.note("precisions", node, "precision")
-
-    def _fitted_loader(self, made: Value, node: ast.AST) -> None:
-        for one in alternatives(made):
-            parts = one.items or (one.element,) if isinstance(one, Sequence) else (one,)
-            if isinstance(one, Mapping):
-                parts = tuple(v for _, v in one.items)
-            for part in parts:
-                if isinstance(part, (Object, Instance)) and part.site in self.loaders:
-                    transfer = Transfer(node, text_of(node), frozenset({"cuda"}))
-                    self.loaders[part.site].add_transfer(transfer)
-
-    def special_call(self, name: str, args: Args, node: ast.AST) -> Value | None:
-        if name.startswith(LIGHTNING) and name.endswith(".Trainer"):
-            return self._lightning_trainer(args, node)
-        return super().special_call(name, args, node)
-
     def _loader_attribute(self, made: Object, node: ast.AST) -> Value | None:
         name = node.attr if isinstance(node, ast.Attribute) else ""
         return made.fact(name) if name in LOADER_PARAMETERS else UNKNOWN
@@ -347,10 +300,11 @@ def _device_like(value: Value) -> bool:
 
 
 Devices.FUNCTIONS[LOADER] = Devices._data_loader
-Devices.FUNCTIONS["accelerate.Accelerator"] = Devices._accelerator
-Devices.METHODS[("accelerate.Accelerator", ".device")] = Devices._accelerator_device
-Devices.METHODS[("accelerate.Accelerator", "prepare")] = Devices._prepare
-Devices.METHODS[("lightning.Trainer", "fit")] = Devices._fit
-Devices.METHODS[("lightning.Trainer", "test")] = Devices._fit
-Devices.METHODS[("lightning.Trainer", "validate")] = Devices._fit
-Devices.METHODS[("lightning.Trainer", "predict")] = Devices._fit
+Devices.FUNCTIONS["torch.device"] = Devices._device
+Devices.FUNCTIONS["torch.cuda.device"] = Devices._device
+Devices.FUNCTIONS["torch.set_default_dtype"] = Devices._set_default_dtype
+Devices.FUNCTIONS["torch.set_default_device"] = Devices._set_default_device
+Devices.FUNCTIONS["torch.cuda.set_device"] = Devices._set_device
+Devices.METHODS[("torch.device", ".type")] = Devices._device_type
+for _name in LOADER_PARAMETERS:
+    Devices.METHODS[(LOADER, f".{_name}")] = Devices._loader_attribute

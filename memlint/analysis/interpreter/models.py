@@ -1,48 +1,34 @@
-"""Models: what layers they hold, and what is done to them as a whole."""
+"""Models: what is done to them as a whole, and where they run."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from memlint.analysis import knowledge
 from memlint.analysis.axes import channels_last_format
-from memlint.analysis.events import Convolution
 from memlint.analysis.interpreter.calls import facts_of
+from memlint.analysis.interpreter.layers import CONVOLUTIONS, LAYER, NETWORK, Layers
 from memlint.analysis.interpreter.machine import UNKNOWN, name_of, text_of
-from memlint.analysis.interpreter.objects import Objects
 from memlint.analysis.interpreter.records import ModelRecord
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
     Absent,
+    Class,
     Const,
     Function,
     Instance,
-    Mapping,
     Object,
     Ref,
-    Sequence,
     Tensor,
     Unknown,
     Value,
     alternatives,
     devices_of,
+    join,
+    may_be,
     must_be,
 )
 
-MODULE = "torch.nn.Module"
-CONVOLUTIONS = {
-    f"torch.nn.{lazy}Conv{transpose}{dims}d": (dims, bool(transpose))
-    for lazy in ("", "Lazy")
-    for transpose in ("", "Transpose")
-    for dims in (1, 2, 3)
-}
-CONVOLUTION_PARAMETERS = (
-    "in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups",
-)  # fmt: skip
-TRANSPOSED_PARAMETERS = (
-    "in_channels", "out_channels", "kernel_size", "stride", "padding", "output_padding", "groups",
-)  # fmt: skip
 # Constructors of convolutional networks that are known by their name.
 ARCHITECTURES = (
     "resnet", "resnext", "wide_resnet", "vgg", "alexnet", "densenet", "inception", "googlenet",
@@ -54,92 +40,39 @@ SELF_METHODS = frozenset(
 )  # fmt: skip
 PRECISE = frozenset({"fp16", "bf16", "float16", "bfloat16", "16", "16-mixed", "bf16-mixed"})
 HALF = frozenset({"float16", "bfloat16"})
-AUTOCAST = frozenset(
-    {
-        "torch.autocast",
-        "torch.amp.autocast",
-        "torch.cuda.amp.autocast",
-        "torch.amp.autocast_mode.autocast",
-    }
-)
+AUTOCAST = frozenset({"torch.autocast", "torch.cuda.amp.autocast"})
 COMPILERS = (
     "torch.compile", "torch.jit.script", "torch.jit.trace", "torch._dynamo.optimize",
     "torch_tensorrt.compile", "intel_extension_for_pytorch.optimize",
 )  # fmt: skip
+CONTEXTS = AUTOCAST | {"torch.device", "torch.no_grad", "torch.inference_mode", *COMPILERS}
+PLAIN_FORMATS = (Ref("torch.contiguous_format"), Ref("torch.preserve_format"), Const(None))
 
 
-class Models(Objects):
-    """Modules as values."""
+class Models(Layers):
+    """What is done to modules."""
 
-    def is_module(self, value: Value) -> bool:
-        if isinstance(value, Instance):
-            return any(
-                base == MODULE or base.endswith(("Module", "Model")) or base.startswith("torch.nn.")
-                for base in self.library_bases(value.cls)
-            )
-        return isinstance(value, Object) and (
-            value.cls.startswith(("torch.nn.", "torchvision.models.", "timm."))
-            and value.site not in self.loaders
-            and value.cls.rpartition(".")[2][:1].isalpha()
-        )
+    # Attributes and items
 
-    def model(self, value: Value) -> ModelRecord:
-        assert isinstance(value, (Instance, Object))
-        record = self.models.get(value.site)
-        if record is None:
-            record = self.models[value.site] = ModelRecord(value)
-            target = self.targets.get(id(value.site.node))
-            record.text = text_of(target) if target is not None else ""
-        return record
+    def instance_attribute(self, instance: Instance, name: str, node: ast.AST) -> Value:
+        found = super().instance_attribute(instance, name, node)
+        wrapped = name == "module" and self.heap.get(instance, name) is None
+        return instance if wrapped and self.is_module(instance) else found
 
-    # What a model is made of
+    def object_attribute(self, base: Object, name: str, node: ast.AST) -> Value:
+        if name == "module" and self.is_module(base):
+            return base
+        return super().object_attribute(base, name, node)
 
-    def convolutions(self, value: Value) -> tuple[list[Convolution], bool]:
-        """The convolutions that a model holds, and whether all of it could be seen."""
-        found: list[Convolution] = []
-        complete = True
-        seen: set[object] = set()
-        stack: list[Value] = [value]
-        while stack and len(seen) < 600:
-            one = stack.pop()
-            for part in alternatives(one):
-                if part in seen:
-                    continue
-                seen.add(part)
-                if (convolution := _convolution(part)) is not None:
-                    if convolution not in found:
-                        found.append(convolution)
-                    continue
-                complete = self._parts(part, stack) and complete
-        return found, complete
+    def element_of_object(self, value: Object) -> Value:
+        if value.cls in ("torch.nn.ModuleList", "torch.nn.Sequential"):
+            given = [v for key, v in value.facts if key.isdigit()]
+            if value.cls.endswith("List") and len(given) == 1:
+                return self.element(given[0])
+            return join(given)
+        return super().element_of_object(value)
 
-    def _parts(self, value: Value, stack: list[Value]) -> bool:
-        """Put the parts of a module (or container) on the stack; whether they are all known."""
-        match value:
-            case Instance():
-                stack.extend(self.heap.of(value.site).values())
-                bases = self.library_bases(value.cls)
-                for base in bases:
-                    if base in CONVOLUTIONS:
-                        stack.append(Object(base, value.site, (("open", UNKNOWN),)))
-                return all(b in (MODULE, "builtins.object") or b in CONVOLUTIONS for b in bases)
-            case Object(cls=cls):
-                if cls == "memlint.network":
-                    stack.append(Object("torch.nn.Conv2d", value.site, ()))
-                    return True
-                if cls.startswith("torch.nn."):
-                    stack.extend(v for _, v in value.facts)
-                    return True
-                return not cls.startswith(("timm.", "torchvision."))
-            case Sequence(items=items, element=element):
-                stack.extend(items if items is not None else (element,))
-            case Mapping(items=items):
-                stack.extend(v for _, v in items)
-            case Unknown(origin="call"):
-                return False
-        return True
-
-    # What is done to it
+    # What is done to a module
 
     def call_inherited(self, receiver: Instance, name: str, args: Args, node: ast.AST) -> Value:
         if receiver.site in self.loaders:
@@ -182,23 +115,37 @@ class Models(Objects):
         return receiver
 
     def _note_module(self, record: ModelRecord, name: str, args: Args, node: ast.AST) -> None:
-        text = text_of(node)
         match name:
             case "half" | "bfloat16":
                 record.note("precisions", node, name)
+            case "float" | "double":
+                record.forget_casts()
             case "compile":
-                record.note("compiles", node, "compile")
-            case "cuda" | "to":
-                devices = self.destination(name, args)
-                if devices:
-                    record.move(node, text, devices)
-                dtypes = [
-                    knowledge.dtype_of(v) for v in (*args.positional, *args.keywords.values())
-                ]
-                if HALF & {d for d in dtypes if d}:
-                    record.note("precisions", node, "to")
-                if not isinstance(args.get("memory_format"), Absent) or args.open:
-                    record.note("formats", node, "to")
+                record.note("compiles", node, name)
+            case "cuda" | "to" | "type":
+                self._note_to(record, name, args, node)
+
+    def _note_to(self, record: ModelRecord, name: str, args: Args, node: ast.AST) -> None:
+        devices = self.destination(name, args)
+        if devices:
+            record.move(node, text_of(node), devices)
+        given = [
+            knowledge.dtype_of(one)
+            for value in (*args.positional, *args.keywords.values())
+            for one in alternatives(value)
+        ]
+        dtypes = {dtype for dtype in given if dtype}
+        if HALF & dtypes:
+            record.note("precisions", node, "cast", certain=dtypes <= HALF)
+        if self.may_be_channels_last(args) or args.open:
+            record.note("formats", node, "to")
+
+    def may_be_channels_last(self, args: Args) -> bool:
+        """Whether a ``memory_format`` argument is given that may be another than the plain one."""
+        given = args.get("memory_format")
+        return not isinstance(given, Absent) and any(
+            one not in PLAIN_FORMATS for one in alternatives(given)
+        )
 
     def destination(self, name: str, args: Args) -> frozenset[str]:
         raise NotImplementedError
@@ -212,34 +159,29 @@ class Models(Objects):
                 return self.call_function(bound, args, node)
         if not self.is_module(callee):
             return UNKNOWN
-        self._note_forward(callee, args, node)
+        forward = None
         if isinstance(callee, Instance):
             forward = self.class_attribute(callee.cls, "forward")
-            if isinstance(forward, Function):
-                bound = Function(forward.node, forward.scope, callee, forward.name)
-                return self.call_function(bound, args, node)
+        traits = self.traits_of(forward) if isinstance(forward, Function) else []
+        self._note_forward(callee, traits, args, node)
+        if isinstance(forward, Function):
+            bound = Function(forward.node, forward.scope, callee, forward.name)
+            return self.call_function(bound, args, node)
         return self._forwarded(callee, args)
 
-    def _note_forward(self, callee: Value, args: Args, node: ast.AST) -> None:
-        contexts = [c for c in self.frame.contexts if self._casts(c)]
-        reached: list[Value] = [callee]
-        for value in reached:
-            if isinstance(value, (Instance, Object)) and value.site in self.models:
-                record = self.models[value.site]
-                record.note("calls", node, "forward")
-                for context in contexts:
-                    record.note("precisions", node, "autocast")
-                    if isinstance(context, Object) and context.cls == "torch.cuda.amp.autocast":
-                        record.note("calls", node, "cuda")
-                if any(_is_channels_last(v) for v in args.positional):
-                    record.note("formats", node, "input")
-        if isinstance(callee, (Instance, Object)) and callee.site not in self.models:
-            record = self.model(callee)
-            record.note("calls", node, "forward")
-            if contexts:
-                record.note("precisions", node, "autocast")
-            if any(_is_channels_last(v) for v in args.positional):
-                record.note("formats", node, "input")
+    def _note_forward(self, callee: Value, traits: list[Value], args: Args, node: ast.AST) -> None:
+        record = self.model(callee)
+        record.note("calls", node, "forward")
+        contexts = (*self.frame.contexts, *traits)
+        if any(name_of(context) in COMPILERS for context in contexts):
+            record.note("compiles", node, "compiled caller")
+        innermost = next((c for c in reversed(contexts) if name_of(c) in AUTOCAST), None)
+        if innermost is not None:
+            certain = self._casts(innermost)
+            if certain is not None:
+                record.note("precisions", node, "autocast", certain=certain)
+        if any(_is_channels_last(v) for v in (*args.positional, *args.keywords.values())):
+            record.note("formats", node, "input")
 
     def _forwarded(self, callee: Value, args: Args) -> Value:
         value = args.get("input", 0)
@@ -249,27 +191,48 @@ class Models(Objects):
                 return known
         return Unknown("call", devices=devices_of(value))
 
-    def _casts(self, context: Value) -> bool:
-        """Whether a context is an autocast region that may be on, for CUDA."""
-        if not isinstance(context, (Object, Ref)) or name_of(context) not in AUTOCAST:
-            return False
-        if isinstance(context, Ref):
+    def _casts(self, context: Value) -> bool | None:
+        """Whether an autocast region is on for CUDA: surely, perhaps (false), or not (none)."""
+        if not isinstance(context, Object):
             return True
-        if must_be(context.fact("enabled"), False) and context.fact("enabled") != Absent():
-            return False
-        if context.cls == "torch.cuda.amp.autocast":
-            return True
+        old_style = context.cls == "torch.cuda.amp.autocast"
+        enabled = context.fact("enabled")
+        if isinstance(enabled, Absent):
+            enabled = context.fact("0" if old_style else "2")
+        if isinstance(enabled, Absent):
+            enabled = Const(True)
+        if must_be(enabled, False):
+            return None
+        certain = not may_be(enabled, False)
+        if old_style:
+            return certain
         kind = context.fact("device_type")
-        if isinstance(kind, Absent):
-            kind = context.fact("0")
-        kinds = knowledge.device_types(kind)
-        return not kinds or "cuda" in kinds
+        kinds = knowledge.device_types(context.fact("0") if isinstance(kind, Absent) else kind)
+        if kinds and "cuda" not in kinds:
+            return None
+        return certain and bool(kinds)
 
     def is_context(self, value: Value) -> bool:
-        name = name_of(value)
-        return name in AUTOCAST or name in ("torch.device", "torch.no_grad", "torch.inference_mode")
+        return name_of(value) in CONTEXTS
 
     # Constructors
+
+    def note_construction(
+        self, instance: Instance, library: list[str], args: Args, node: ast.AST
+    ) -> None:
+        for base in library:
+            if base in CONVOLUTIONS:
+                layer = Object(base, instance.site, facts_of(args))
+                self.heap.put(instance, LAYER, layer, strong=True)
+
+    def construct(self, cls: Class, args: Args, node: ast.AST) -> Value:
+        made = super().construct(cls, args, node)
+        self.note_birth(made, node)
+        return made
+
+    def note_birth(self, made: Value, node: ast.AST) -> None:
+        """A model is made: where, and in which precision, if defaults decide that."""
+        raise NotImplementedError
 
     def _compile(self, args: Args, node: ast.AST) -> Value:
         model = args.get("model", 0)
@@ -298,31 +261,28 @@ class Models(Objects):
 
     def special_call(self, name: str, args: Args, node: ast.AST) -> Value | None:
         """Constructors of modules, and of networks known by their name."""
+        made = self._library_module(name, args, node)
+        if made is not None:
+            self.note_birth(made, node)
+        return made
+
+    def _library_module(self, name: str, args: Args, node: ast.AST) -> Value | None:
         last = name.rpartition(".")[2]
         if name.startswith("torch.nn.") and last[:1].isupper():
             return Object(name, self.sites.at(node), facts_of(args))
         if name.startswith("torchvision.models."):
-            known = last.lower().startswith(ARCHITECTURES)
-            return Object(
-                "torchvision.models." + last, self.sites.at(node), _network(known, self, node)
-            )
+            return self._network(name, last, node)
         if name in ("timm.create_model", "timm.models.create_model"):
             first = args.get("model_name", 0)
-            known = isinstance(first, Const) and str(first.value).lower().startswith(ARCHITECTURES)
-            return Object("timm.create_model", self.sites.at(node), _network(known, self, node))
+            known = first.value if isinstance(first, Const) else ""
+            return self._network("timm.create_model", str(known), node)
         return None
 
-    def modules_among(self, args: Args) -> Iterator[Value]:
-        for value in (*args.positional, *args.keywords.values()):
-            for one in alternatives(value):
-                if self.is_module(one):
-                    yield one
-
-
-def _network(known: bool, machine: Models, node: ast.AST) -> tuple[tuple[str, Value], ...]:
-    if not known:
-        return ()
-    return (("network", Object("memlint.network", machine.sites.at(node))),)
+    def _network(self, cls: str, architecture: str, node: ast.AST) -> Object:
+        site = self.sites.at(node)
+        if not architecture.lower().startswith(ARCHITECTURES):
+            return Object(cls, site)
+        return Object(cls, site, (("network", Object(NETWORK, site)),))
 
 
 def _is_channels_last(value: Value) -> bool:
@@ -332,44 +292,9 @@ def _is_channels_last(value: Value) -> bool:
     )
 
 
-def _convolution(value: Value) -> Convolution | None:
-    if not isinstance(value, Object) or value.cls not in CONVOLUTIONS:
-        return None
-    dims, transposed = CONVOLUTIONS[value.cls]
-    names: tuple[str, ...] = TRANSPOSED_PARAMETERS if transposed else CONVOLUTION_PARAMETERS
-    if "Lazy" in value.cls:
-        names = names[1:]
-
-    def number(name: str, default: int | None) -> int | None:
-        given = value.fact(name)
-        if isinstance(given, Absent) and name in names:
-            given = value.fact(str(names.index(name)))
-        if isinstance(given, Absent):
-            return None if value.facts and value.facts[0][0] == "open" else default
-        if isinstance(given, Sequence) and given.items:
-            parts = set(given.items)
-            given = given.items[0] if len(parts) == 1 else UNKNOWN
-        if isinstance(given, Const) and type(given.value) is int:
-            return given.value
-        return None
-
-    return Convolution(
-        value.site.node,
-        dims,
-        number("in_channels", None),
-        number("out_channels", None),
-        number("groups", 1) if value.facts else None,
-        number("kernel_size", None),
-        number("stride", 1) if value.facts else None,
-        transposed,
-    )
-
-
 for _name in COMPILERS:
     Models.FUNCTIONS[_name] = Models._compile
 Models.FUNCTIONS["torch.onnx.export"] = Models._export
 Models.FUNCTIONS["torch.export.export"] = Models._export
 Models.FUNCTIONS["torch.autocast"] = Models._autocast
-Models.FUNCTIONS["torch.amp.autocast"] = Models._autocast
-Models.FUNCTIONS["torch.amp.autocast_mode.autocast"] = Models._autocast
 Models.FUNCTIONS["torch.cuda.amp.autocast"] = Models._cuda_autocast

@@ -47,7 +47,8 @@ PASS_THROUGH = (
     "tqdm.rich.tqdm",
     "rich.progress.track",
     "torch.nn.parallel.DistributedDataParallel",
-    "torch.nn.DataParallel",
+    "torch.nn.parallel.DataParallel",
+    "torch.distributed.fsdp.FullyShardedDataParallel",
     "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
 )
 KEPT_AS_OBJECTS = (
@@ -338,7 +339,7 @@ class Objects(Loops):
             return Const(int(value.value)) if abs(value.value) < 1e15 else UNKNOWN
         if isinstance(value, Object):
             return value
-        return value if deps_of(value) else UNKNOWN
+        return value if deps_of(value) else Unknown("int")
 
     def _extreme(self, args: Args, node: ast.AST) -> Value:
         return Unknown(deps=frozenset().union(*(deps_of(v) for v in args.positional)))

@@ -59,7 +59,13 @@ class ModelRecord:
         devices = devices | (known.devices if known else frozenset())
         self.moves[id(node)] = Transfer(node, text, devices)
 
-    def note(self, kind: str, node: ast.AST, detail: str) -> None:
+    def note(self, kind: str, node: ast.AST, detail: str, *, certain: bool = True) -> None:
         """``kind`` is "precisions", "formats", "compiles", "calls" or "exports"."""
         uses: dict[int, Use] = getattr(self, kind)
-        uses.setdefault(id(node), Use(node, detail))
+        known = uses.get(id(node))
+        if known is None or (certain and not known.certain):
+            uses[id(node)] = Use(node, detail, certain)
+
+    def forget_casts(self) -> None:
+        """The model is cast back to full precision; what autocast does to it still counts."""
+        self.precisions = {k: u for k, u in self.precisions.items() if u.detail == "autocast"}

@@ -102,7 +102,7 @@ class NchwConv(Rule):
         spatial = [c for c in model.convolutions if c.dims in (2, 3)]
         if move is None or not spatial or not model.precisions or not model.calls:
             return
-        if model.formats or model.compiles or model.exports:
+        if model.formats or model.compiles:
             return
         gaining = _gaining(spatial, training=bool(model.training))
         if not gaining:
@@ -149,9 +149,7 @@ def _gaining(convolutions: list[Convolution], *, training: bool) -> list[Convolu
         return []
     if len(convolutions) == 1 and _cuts_patches(convolutions[0]):
         return []
-    return [
-        c for c in convolutions if not _grouped(c) and not (training and _halves_channels(c))
-    ]
+    return [c for c in convolutions if not _grouped(c) and not (training and _halves_channels(c))]
 
 
 def _width(convolution: Convolution) -> int | None:
