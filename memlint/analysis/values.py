@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from memlint.analysis.axes import Layout, Size
 
 MAX_ALTERNATIVES = 6
+# Layers and other things that the program makes are told apart by where it makes them.
+MAX_OBJECTS = 24
 
 
 @dataclass(eq=False, slots=True)
@@ -245,17 +247,60 @@ def join(values: Iterable[Value]) -> Value:
         return flat[0]
     if not flat:
         return Unknown()
-    if len(flat) > MAX_ALTERNATIVES:
+    flat = _merged_by_site(flat)
+    if len(flat) == 1:
+        return flat[0]
+    made_here = all(isinstance(v, (Object, Instance)) for v in flat)
+    if len(flat) > (MAX_OBJECTS if made_here else MAX_ALTERNATIVES):
         return Unknown(
             deps=frozenset().union(*(deps_of(v) for v in flat)),
             loaders=frozenset().union(*(loaders_of(v) for v in flat)),
             devices=frozenset(),
         )
-    mappings = [v for v in flat if isinstance(v, Mapping)]
-    if len(mappings) > 1 and len({m.site for m in mappings}) == 1:
-        rest = [v for v in flat if not isinstance(v, Mapping)]
-        return join([*rest, _join_mappings(mappings)])
     return Alternatives(tuple(flat))
+
+
+def _merged_by_site(values: list[Value]) -> list[Value]:
+    """States of one object, made at one place, put together."""
+    groups: dict[object, list[Value]] = {}
+    for value in values:
+        groups.setdefault(_identity(value), []).append(value)
+    if len(groups) == len(values):
+        return values
+    return [group[0] if len(group) == 1 else _merged(group) for group in groups.values()]
+
+
+def _identity(value: Value) -> object:
+    match value:
+        case Object(cls=kind, site=site):
+            return kind, id(site)
+        case Sequence(kind=kind, site=site) if site is not None:
+            return kind, id(site)
+        case Mapping(site=site):
+            return "mapping", id(site)
+    return id(value)
+
+
+def _merged(group: list[Value]) -> Value:
+    objects = [v for v in group if isinstance(v, Object)]
+    if objects:
+        keys = dict.fromkeys(key for one in objects for key, _ in one.facts)
+        facts = tuple((key, join(one.fact(key) for one in objects)) for key in keys)
+        return Object(objects[0].cls, objects[0].site, facts)
+    sequences = [v for v in group if isinstance(v, Sequence)]
+    if sequences:
+        return _join_sequences(sequences)
+    return _join_mappings([v for v in group if isinstance(v, Mapping)])
+
+
+def _join_sequences(sequences: list[Sequence]) -> Sequence:
+    first = sequences[0]
+    items = [s.items for s in sequences if s.items is not None]
+    if len(items) == len(sequences) and len({len(i) for i in items}) == 1:
+        joined = tuple(join(column) for column in zip(*items, strict=True))
+        return Sequence(first.kind, joined, Unknown(), first.site)
+    parts = [v for s in sequences for v in (s.items if s.items is not None else (s.element,))]
+    return Sequence(first.kind, None, join(parts) if parts else Unknown(), first.site)
 
 
 def _join_mappings(mappings: list[Mapping]) -> Mapping:

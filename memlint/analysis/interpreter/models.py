@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from memlint.analysis import knowledge
-from memlint.analysis.axes import channels_last_format
+from memlint.analysis.axes import channels_last_format, contiguous
 from memlint.analysis.interpreter.calls import facts_of
 from memlint.analysis.interpreter.layers import CONVOLUTIONS, LAYER, NETWORK, Layers
 from memlint.analysis.interpreter.machine import UNKNOWN, name_of, text_of
@@ -94,6 +94,11 @@ class Models(Layers):
         if self.is_module(receiver) and (receiver.cls, name) not in self.METHODS:
             return self.module_method(receiver, name, args, node)
         return super().call_object_method(receiver, name, args, node)
+
+    def call_object(self, callee: Object, args: Args, node: ast.AST) -> Value:
+        if self.is_module(callee):
+            return self.call_instance(callee, args, node)
+        return super().call_object(callee, args, node)
 
     def module_method(self, receiver: Value, name: str, args: Args, node: ast.AST) -> Value:
         """A method of ``torch.nn.Module``."""
@@ -287,7 +292,9 @@ class Models(Layers):
 
 def _is_channels_last(value: Value) -> bool:
     return any(
-        isinstance(one, Tensor) and channels_last_format(one.layout) is True
+        isinstance(one, Tensor)
+        and channels_last_format(one.layout) is True
+        and contiguous(one.layout) is not True
         for one in alternatives(value)
     )
 

@@ -337,7 +337,7 @@ class Objects(Loops):
         value = args.get("", 0)
         if isinstance(value, Const) and isinstance(value.value, (int, float)):
             return Const(int(value.value)) if abs(value.value) < 1e15 else UNKNOWN
-        if isinstance(value, Object):
+        if isinstance(value, Object) and value.cls != "memlint.launcher":
             return value
         return value if deps_of(value) else Unknown("int")
 

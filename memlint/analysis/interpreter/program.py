@@ -15,6 +15,7 @@ from memlint.analysis.values import Class, Function, Instance, Ref, Site, Value
 from memlint.source.model import Source
 
 CUDA_WORDS = (".cuda", '"cuda', "'cuda")
+FORMAT_WORDS = ("memory_format", "torch.channels_last", "import channels_last")
 TRAINING_WORDS = ("backward(", "training_step", "optim.")
 
 
@@ -173,7 +174,7 @@ class Interpreter(Arrays):
 
     def _stray(self) -> list[Use]:
         """Conversions that may be of any model: of unknown objects, or by unseen means."""
-        if self.stray_formats or "channels_last" not in self.source.text:
+        if self.stray_formats or not any(word in self.source.text for word in FORMAT_WORDS):
             return self.stray_formats
         if any(record.formats for record in self.models.values()):
             return []
