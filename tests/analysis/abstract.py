@@ -100,7 +100,7 @@ class Evaluator:
         return found if found is not None else Unknown()
 
     def operation(self, name: str, operands: tuple[Value, ...], node: ast.AST) -> Value:
-        lib = next((v.lib for v in operands if isinstance(v, Tensor)), "torch")
+        lib = next((v.lib for v in operands if isinstance(v, Tensor) and v.lib), "torch")
         if lib == "numpy":
             name = {"sub": "subtract", "mul": "multiply"}.get(name, name)
         found = knowledge.call_function(f"{lib}.{name}", Args(operands), node, Site(node, name))

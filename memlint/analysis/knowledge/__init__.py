@@ -56,13 +56,30 @@ _DISTINCTIVE = frozenset(
     | {"reshape", "ravel", "diagonal", "unfold", "as_strided", "chunk", "reshape_as"}
 )
 
+_OPERATORS = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "pow": "power",
+    "sub": "subtract",
+    "mul": "multiply",
+    "div": "divide",
+    "neg": "negative",
+}
+"""Operators by torch's names, as numpy calls them."""
+
 
 def call_function(name: str, args: Args, node: ast.AST, site: Site) -> Value | None:
     """The result of calling the library function ``name``; ``None`` where it is not known."""
+    lib, _, short = name.partition(".")
+    if lib in ("numpy", "cupy"):
+        name = f"{lib}.{_OPERATORS.get(short, short)}"
     row = functions().get(name)
     if row is None:
         return None
-    lib = name.partition(".")[0]
     return _apply(
         row, Call(name.rpartition(".")[2], "" if lib == "einops" else lib, args, node, site)
     )

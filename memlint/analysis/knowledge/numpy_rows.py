@@ -12,7 +12,7 @@ _FLOAT_UNARY = (
     "exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan sinh cosh tanh arcsin arctan "
     "reciprocal deg2rad"
 )
-_BINARY = "add subtract multiply maximum minimum fmod floor_divide"
+_BINARY = "add subtract multiply maximum minimum fmod remainder floor_divide"
 _COMPARE = "equal not_equal less less_equal greater greater_equal"
 _REDUCE_PROOFS = ("x", "x, 0", "x, axis=-1", "x, axis=1", "x, axis=(0, 1)")
 _ROW_ORDERS = ("x", "x, order='F'", "x, order='C'")

@@ -10,6 +10,12 @@ from memlint.analysis.axes import OPAQUE, Layout, contiguous
 from memlint.analysis.knowledge.model import Call
 from memlint.analysis.values import Alternatives, Sequence, Tensor, Value
 
+_OPERATORS = frozenset(
+    {"add", "sub", "mul", "div", "true_divide", "floor_divide", "remainder", "pow", "matmul"}
+    | {"subtract", "multiply", "divide", "power", "neg", "negative", "bitwise_and", "bitwise_or"}
+    | {"eq", "ne", "lt", "le", "gt", "ge"}
+)
+
 
 def view(call: Call, base: Tensor, layout: Layout) -> Tensor:
     """The same storage seen through another layout."""
@@ -29,7 +35,7 @@ def fresh(
     sources = tuple(of)
     assumed = any(source.assumed for source in sources) and layout != OPAQUE
     return Tensor(
-        call.lib or next((source.lib for source in sources if source.lib), ""),
+        _library(call, sources),
         layout,
         dtype,
         _shared_devices(sources) if devices is None else devices,
@@ -47,6 +53,12 @@ def perhaps_view(call: Call, base: Tensor, layout: Layout, copies: bool | None) 
     made = fresh(call, layout, of=(base,), dtype=base.dtype)
     made = replace(made, loaders=base.loaders)
     return made if copies else replace(made, site=None)
+
+
+def _library(call: Call, sources: tuple[Tensor, ...]) -> str:
+    """Whose array the result is: an operator tells nothing of it, a function does."""
+    named = next((source.lib for source in sources if source.lib), "")
+    return named if sources and call.name in _OPERATORS else call.lib or named
 
 
 def _birth(call: Call, sources: tuple[Tensor, ...], layout: Layout) -> ast.AST | None:
