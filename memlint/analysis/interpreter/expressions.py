@@ -67,6 +67,7 @@ OPERATORS: dict[type[ast.AST], str] = {
 }
 
 KNOWN_ITEMS = 16
+INTERFACES = ("__cuda_array_interface__", "__array_interface__")
 
 
 class Expressions(Machine):
@@ -296,14 +297,16 @@ class Expressions(Machine):
             return self.shape_of(node.value, base)
         if name == "ctypes":
             return Object("numpy.ctypeslib", self.sites.at(node), (("of", base),))
-        if name in ("strides", "__cuda_array_interface__", "__array_interface__"):
+        if name in INTERFACES:
+            return Object("memlint.interface", self.sites.at(node), (("of", base),))
+        if name == "strides":
             return Object("memlint.strides", self.sites.at(node), (("of", base),))
         return Bound(base, name)
 
     def _unknown_attribute(self, base: Unknown, name: str, node: ast.AST) -> Value:
         if name in ("T", "mT"):
             return knowledge.attribute(self.assumed_tensor(base), name, node) or UNKNOWN
-        if name in ("shape", "ctypes", "strides", "__cuda_array_interface__"):
+        if name in ("shape", "ctypes", "strides") or name in INTERFACES:
             return self._array_attribute(base, name, node)
         return Bound(base, name)
 

@@ -4,14 +4,17 @@ extensions, collectives."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 
-from memlint.analysis.events import Argument, KernelLaunch
+from memlint.analysis.extensions import registers
 from memlint.analysis.interpreter.calls import facts_of
-from memlint.analysis.interpreter.devices import Devices
+from memlint.analysis.interpreter.handed import POINTER, STRIDES, is_pointer, is_strides
+from memlint.analysis.interpreter.launches import Launches
 from memlint.analysis.interpreter.machine import UNKNOWN, name_of, text_of
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
+    Absent,
     Bound,
     Const,
     Function,
@@ -24,24 +27,40 @@ from memlint.analysis.values import (
     alternatives,
 )
 
-POINTER, STRIDES, LAUNCHER = "memlint.pointer", "memlint.strides", "memlint.launcher"
+LAUNCHER, INTERFACE = "memlint.launcher", "memlint.interface"
 FOREIGN, EXTENSION, RAW_KERNEL = "ctypes.CDLL", "memlint.extension", "cupy.RawKernel"
 TRITON = ("triton.jit", "triton.autotune", "triton.heuristics", "triton.experimental.gluon.jit")
 # Collectives that hand a tensor's memory to the communication library as it lies.
-COLLECTIVES = frozenset(
-    f"torch.distributed.{name}"
-    for name in (
-        "all_reduce", "all_gather", "all_gather_into_tensor", "all_to_all", "all_to_all_single",
-        "broadcast", "gather", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
-    )
-)  # fmt: skip
+# The names are those of the parameters that may be tensors.
+COLLECTIVES = {
+    f"torch.distributed.{name}": tuple(parameters.split())
+    for name, parameters in {
+        "all_reduce": "tensor",
+        "all_gather": "tensor_list tensor",
+        "all_gather_into_tensor": "output_tensor input_tensor",
+        "all_to_all": "output_tensor_list input_tensor_list",
+        "all_to_all_single": "output input",
+        "broadcast": "tensor",
+        "gather": "tensor gather_list",
+        "reduce": "tensor",
+        "reduce_scatter": "output input_list",
+        "reduce_scatter_tensor": "output input",
+        "scatter": "tensor scatter_list",
+    }.items()
+}
+# Lists that are copied to and from one dense buffer, whatever the layout of their tensors.
+FLATTENED = frozenset({"tensor_list", "gather_list", "input_list", "scatter_list"})
 SAFE_SUBSCRIPTS = ("typing.", "builtins.", "torch.", "numpy.", "collections.", "os.", "cupy.")
 
 
-class Kernels(Devices):
+class Kernels(Launches):
     """Launches and pointers."""
 
     imports_text: str
+    # What the program declares of foreign functions' parameters, by the function's name.
+    argument_types: dict[str, tuple[Value, ...]]
+    # The arguments of ``load_inline(..., is_python_module=False)``: they register operators.
+    operator_sources: list[tuple[tuple[str, Value], ...]]
 
     # Addresses and strides
 
@@ -86,6 +105,26 @@ class Kernels(Devices):
     def element_of_object(self, value: Object) -> Value:
         return value if value.cls == STRIDES else super().element_of_object(value)
 
+    def _interface_item(self, made: Object, node: ast.AST) -> Value:
+        """``x.__array_interface__["data"][0]`` is the address, ``["strides"]`` the strides."""
+        while isinstance(node, ast.Subscript) and isinstance(node.value, ast.Subscript):
+            node = node.value
+        if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Constant):
+            return UNKNOWN
+        cls = {"data": POINTER, "strides": STRIDES}.get(str(node.slice.value))
+        if cls is None:
+            return UNKNOWN
+        text = text_of(node.value.value) if isinstance(node.value, ast.Attribute) else ""
+        return Object(cls, made.site, (*made.facts, ("text", Const(text))))
+
+    def binary(self, op: type[ast.operator], left: Value, right: Value, node: ast.AST) -> Value:
+        for side in (left, right):
+            if not isinstance(side, Object):
+                continue
+            if side.cls == STRIDES or (side.cls == POINTER and op is ast.Add):
+                return side
+        return super().binary(op, left, right, node)
+
     # Launchers
 
     def returns_before_body(self, function: Function, args: Args, node: ast.AST) -> bool:
@@ -121,32 +160,66 @@ class Kernels(Devices):
             self.launch("triton", kernel.node.name, args, node, kernel.node, parameters)
             return UNKNOWN
         name = name_of(kernel)
-        if name and not name.startswith(SAFE_SUBSCRIPTS) and "triton" in self.imports_text:
-            self.launch("triton", name, args, node, None, ())
+        if "triton" in self.imports_text and self._looks_launched(name, made.site.node):
+            self.launch("triton", name.rpartition(".")[2], args, node)
         return UNKNOWN
+
+    def _looks_launched(self, name: str, node: ast.AST) -> bool:
+        """Whether ``name[...]`` binds a kernel of another module to its grid."""
+        if not name or name.startswith(SAFE_SUBSCRIPTS) or not isinstance(node, ast.Subscript):
+            return False
+        grid = node.slice
+        return isinstance(grid, (ast.Tuple, ast.Lambda)) or any(
+            isinstance(value, (Sequence, Function)) for value in alternatives(self.evaluate(grid))
+        )
 
     def _raw_kernel(self, made: Object, args: Args, node: ast.AST) -> Value:
         handed = args.get("args", 2)
         items = handed.items if isinstance(handed, Sequence) else None
         inner = Args(items or (), {}, items is None)
         nodes = _argument_nodes(node, "args", 2)
-        self.launch("cupy", self._callee_text(node), inner, node, None, (), nodes=nodes)
+        self.launch("cupy", self._callee_text(node), inner, node, nodes=nodes)
         return UNKNOWN
 
     def _get_function(self, made: Object, args: Args, node: ast.AST) -> Value:
         return Object(RAW_KERNEL, self.sites.at(node), facts_of(args))
 
     def _foreign_method(self, made: Object, name: str, args: Args, node: ast.AST) -> Value:
-        self.launch("pointer", self._callee_text(node), args, node, None, ())
+        declared = self.argument_types.get(name, ())
+        handed = tuple(
+            self._as_declared(value, declared[index] if index < len(declared) else UNKNOWN, node)
+            for index, value in enumerate(args.positional)
+        )
+        self.launch("pointer", self._callee_text(node), replace(args, positional=handed), node)
         return UNKNOWN
+
+    def _as_declared(self, value: Value, declared: Value, node: ast.AST) -> Value:
+        """An array goes to a foreign function as it is only by an ``ndpointer``; one that asks
+        for dense arrays refuses all others."""
+        if not any(isinstance(one, Tensor) for one in alternatives(value)):
+            return value
+        if isinstance(declared, Object) and declared.cls == "numpy.ctypeslib.ndpointer":
+            flags = declared.fact("flags")
+            if isinstance(flags, Absent):
+                flags = declared.fact("3")
+            if isinstance(flags, Absent):
+                return value
+        return UNKNOWN
+
+    def assign(self, target: ast.expr, value: Value) -> None:
+        if isinstance(target, ast.Attribute) and target.attr == "argtypes":
+            function = self.evaluate(target.value)
+            if isinstance(function, Bound) and isinstance(value, Sequence):
+                self.argument_types[function.name] = value.items or ()
+        super().assign(target, value)
 
     def _extension_method(self, made: Object, name: str, args: Args, node: ast.AST) -> Value:
         callee = self._callee_text(node)
-        self.launch("extension", callee, args, node, None, (), provenance=made.facts)
+        self.launch("extension", callee, args, node, provenance=made.facts)
         return Unknown("call")
 
     def _memmove(self, args: Args, node: ast.AST) -> Value:
-        self.launch("pointer", "ctypes.memmove", args, node, None, ())
+        self.launch("pointer", "ctypes.memmove", args, node)
         return UNKNOWN
 
     def _cast(self, made: Object, args: Args, node: ast.AST) -> Value:
@@ -156,6 +229,7 @@ class Kernels(Devices):
         return Object(FOREIGN, self.sites.at(node), facts_of(args))
 
     def _extension(self, args: Args, node: ast.AST) -> Value:
+        self.operator_sources.append(facts_of(args))
         return Object(EXTENSION, self.sites.at(node), facts_of(args))
 
     def call_object_method(self, receiver: Object, name: str, args: Args, node: ast.AST) -> Value:
@@ -166,123 +240,62 @@ class Kernels(Devices):
 
     def special_call(self, name: str, args: Args, node: ast.AST) -> Value | None:
         if name.startswith("ctypes."):
-            pointer = next((a for a in args.positional if _is_pointer(a)), None)
-            return pointer if pointer is not None else UNKNOWN
+            kept = (a for a in args.positional if is_pointer(a) or is_strides(a))
+            return next(kept, UNKNOWN)
         if name in COLLECTIVES:
-            self.launch("collective", name, args, node, None, ())
+            self._collective(name, args, node)
             return UNKNOWN
         if name.startswith("torch.ops.") and not name.startswith(
             ("torch.ops.aten", "torch.ops.prim")
         ):
-            self.launch("foreign", name, args, node, None, ())
+            self._operator(name, args, node)
             return Unknown("call")
         return super().special_call(name, args, node)
+
+    def _collective(self, name: str, args: Args, node: ast.AST) -> None:
+        parameters = COLLECTIVES[name]
+        positional = tuple(
+            UNKNOWN if index < len(parameters) and parameters[index] in FLATTENED else value
+            for index, value in enumerate(args.positional)
+        )
+        keywords = {k: v for k, v in args.keywords.items() if k not in FLATTENED}
+        short = f"dist.{name.rpartition('.')[2]}"
+        self.launch(
+            "collective", short, Args(positional, keywords, args.open), node, None, parameters
+        )
+
+    def _operator(self, name: str, args: Args, node: ast.AST) -> None:
+        """``torch.ops.<library>.<operator>``, perhaps registered by C++ in this program."""
+        library = name.split(".")[2] if name.count(".") > 2 else name
+        for facts in self.operator_sources:
+            if registers(facts, library):
+                self.launch("extension", name, args, node, provenance=facts)
+                return
+        self.launch("foreign", name, args, node)
+
+    def _process_group(self, args: Args, node: ast.AST) -> Value:
+        self.backends.append(args.get("backend", 0))
+        return Const(None)
+
+    def _asserted(self, args: Args, node: ast.AST) -> Value:
+        if isinstance(node, ast.Call) and node.args:
+            self._refine(node.args[0], truth=True, certain=True)
+        return Const(None)
+
+    def _wrapped(self, args: Args, node: ast.AST) -> Value:
+        return args.get("", 0)
 
     def note_unseen_call(self, callee: Value, args: Args, node: ast.AST) -> None:
         self.note_unseen_mover(callee, args, node)
         name = name_of(callee)
         module = name.rpartition(".")[0].rpartition(".")[2]
         if module.endswith(("_cuda", "_C", "_ext", "_cpp", "_kernels")):
-            self.launch("foreign", name, args, node, None, ())
-
-    # Arguments
-
-    def launch(
-        self,
-        kind: str,
-        callee: str,
-        args: Args,
-        node: ast.AST,
-        kernel: ast.FunctionDef | ast.AsyncFunctionDef | None,
-        parameters: tuple[str, ...],
-        *,
-        nodes: list[ast.expr] | None = None,
-        provenance: tuple[tuple[str, Value], ...] = (),
-    ) -> None:
-        """Emit a launch with these arguments."""
-        if nodes is None:
-            nodes = list(node.args) if isinstance(node, ast.Call) else []
-        keyword_nodes = (
-            {k.arg: k.value for k in node.keywords if k.arg} if isinstance(node, ast.Call) else {}
-        )
-        given: list[tuple[ast.AST, Value, str | None]] = []
-        aligned = len(nodes) == len(args.positional) and not any(
-            isinstance(n, ast.Starred) for n in nodes
-        )
-        for index, value in enumerate(args.positional):
-            shown: ast.AST = nodes[index] if aligned else node
-            name = parameters[index] if index < len(parameters) else None
-            given.extend((shown, part, name) for part in _spread(value))
-        for keyword, value in args.keywords.items():
-            shown = keyword_nodes.get(keyword, node)
-            given.extend((shown, part, keyword) for part in _spread(value))
-        texts, values = _strides_among(given)
-        arguments = []
-        for shown, value, name in given:
-            target = value.fact("of") if _is_pointer(value) and isinstance(value, Object) else value
-            text = _shown_text(value, shown)
-            strided = text in texts or (isinstance(target, Tensor) and target in values)
-            caller = self._came_from(target)
-            arguments.append(
-                Argument(shown, text, target, name, strided, target is not value, caller)
-            )
-        self.emit(
-            KernelLaunch(node, kind, callee, tuple(arguments), kernel, parameters, provenance)
-        )
-
-    def _came_from(self, value: Value) -> ast.AST | None:
-        """The call that handed ``value`` into the function around the launch, if one did."""
-        found: ast.AST | None = None
-        for frame in reversed(self.stack):
-            if frame.call is None or not any(p is value for p in frame.parameters):
-                break
-            found = frame.call
-        return found
+            self.launch("foreign", name, args, node)
 
     def _callee_text(self, node: ast.AST) -> str:
         return text_of(node.func) if isinstance(node, ast.Call) else text_of(node)
 
     ANY_METHOD: dict[str, Callable[..., Value]] = {}
-
-
-def _is_pointer(value: Value) -> bool:
-    return isinstance(value, Object) and value.cls in (POINTER, "numpy.ctypeslib")
-
-
-def _spread(value: Value) -> Iterator[Value]:
-    if isinstance(value, Sequence) and value.items is not None and len(value.items) <= 32:
-        for item in value.items:
-            yield from _spread(item)
-    else:
-        yield value
-
-
-def _strides_among(
-    given: list[tuple[ast.AST, Value, str | None]],
-) -> tuple[set[str], list[Value]]:
-    texts: set[str] = set()
-    values: list[Value] = []
-    for node, value, _ in given:
-        for one in alternatives(value):
-            if isinstance(one, Object) and one.cls == STRIDES:
-                values.append(one.fact("of"))
-                text = one.fact("text")
-                if isinstance(text, Const):
-                    texts.add(str(text.value))
-        if isinstance(node, (ast.Name, ast.Constant)):
-            continue
-        for part in ast.walk(node):
-            if isinstance(part, ast.Attribute) and part.attr in ("stride", "strides"):
-                texts.add(text_of(part.value))
-    return texts, values
-
-
-def _shown_text(value: Value, node: ast.AST) -> str:
-    if isinstance(value, Object) and value.cls == POINTER:
-        text = value.fact("text")
-        if isinstance(text, Const):
-            return str(text.value)
-    return text_of(node)
 
 
 def _argument_nodes(node: ast.AST, keyword: str, position: int) -> list[ast.expr]:
@@ -304,6 +317,7 @@ Kernels.METHODS.update(
         ("numpy.ctypeslib", ".strides"): Kernels._ctypes_strides,
         ("numpy.ctypeslib", "strides_as"): Kernels._ctypes_strides,
         (STRIDES, "[]"): Kernels._same,
+        (INTERFACE, "[]"): Kernels._interface_item,
         ("cffi.FFI", "cast"): Kernels._cast,
         ("cffi.FFI", "dlopen"): lambda self, made, args, node: self._library(args, node),
     }
@@ -320,3 +334,8 @@ for _name in ("torch.utils.cpp_extension.load", "torch.utils.cpp_extension.load_
     Kernels.FUNCTIONS[_name] = Kernels._extension
 for _name in ("ctypes.memmove", "ctypes.memset"):
     Kernels.FUNCTIONS[_name] = Kernels._memmove
+for _name in ("torch._assert", "torch._check"):
+    Kernels.FUNCTIONS[_name] = Kernels._asserted
+for _name in ("torch.library.wrap_triton", "torch._library.capture_triton"):
+    Kernels.FUNCTIONS[_name] = Kernels._wrapped
+Kernels.FUNCTIONS["torch.distributed.init_process_group"] = Kernels._process_group

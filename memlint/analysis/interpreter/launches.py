@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence as Listing
+from collections.abc import Iterator
+from collections.abc import Sequence as Listing
 from dataclasses import replace
 
 from memlint.analysis.events import Argument, KernelLaunch
-from memlint.analysis.interpreter.frameworks import Frameworks
+from memlint.analysis.interpreter.devices import Devices
 from memlint.analysis.interpreter.handed import (
     Given,
     array_behind,
@@ -23,7 +24,7 @@ from memlint.analysis.values import Sequence, Tensor, Unknown, Value, alternativ
 Kernel = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class Launches(Frameworks):
+class Launches(Devices):
     """Keeps the launches; the last state of a loop is the one that counts."""
 
     pending: dict[tuple[int, ...], KernelLaunch]

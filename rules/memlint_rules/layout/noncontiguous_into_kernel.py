@@ -1,0 +1,286 @@
+"""A strided view handed to code that sees only its pointer."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from memlint.analysis import axes
+from memlint.analysis.events import Argument, KernelLaunch
+from memlint.analysis.extensions import inline_source, reads_bare_memory
+from memlint.analysis.triton_kernels import flat_pointers, written_parameters
+from memlint.analysis.values import Const, Tensor, Value, alternatives
+from memlint.findings import Applicability, Confidence, Severity
+from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
+
+COPIERS = frozenset({"gloo", "mpi"})
+# Collectives read these parameters and write the others.
+READ_BY_COLLECTIVES = frozenset({"input", "input_tensor"})
+SHOWN = 48
+
+
+class NoncontiguousIntoKernel(Rule):
+    """A strided view is handed to code that sees only its pointer.
+
+    ## What it does
+    Reports tensors whose elements do not lie row by row in memory (a transpose, a permutation, a
+    slice of columns, an expanded or a strided view) where they reach code that takes their address
+    and nothing else: a Triton launch without strides, a CuPy `RawKernel`, a ctypes or cffi
+    function, `ctypes.memmove`, a C++ extension that this program compiles, an NCCL collective.
+
+    ## Why it is wrong
+    A view is a set of strides over somebody else's memory. A kernel that gets the pointer alone
+    walks on from there as if the elements were dense: it reads the wrong ones, in the wrong order,
+    and where the view has gaps or an output is strided, it reads or writes memory that belongs to
+    no element of the tensor. Nothing raises. A Triton copy kernel launched on `x.t()` returns the
+    elements of `x` in the order 0, 1, 2, ... instead of 0, 4, 8, ... (4 columns; triton 3.8.0).
+    NCCL collectives check and raise `Tensors must be contiguous`.
+
+    ## When it is silent
+    - The strides go along: `x.stride(0)`, a variable or dictionary that holds strides, a parameter
+      called after the pointer (`stride_xm`, `ldx`), a tensor descriptor.
+    - The tensor is made dense or checked on the way: `.contiguous()`, `np.ascontiguousarray`,
+      `assert x.is_contiguous()`, a helper or decorator of the program that does so, an `ndpointer`
+      with `C_CONTIGUOUS`; a decorator that cannot be seen into may do so as well.
+    - The view is dense all the same: slices along the first axis, axes of size 1 moved.
+    - The layout is odd on some paths only, or not known.
+    - A flat elementwise Triton kernel gets arrays that all share one dense order of axes.
+    - Fortran order asked for by name goes to a foreign function, as LAPACK wants it.
+    - Numba kernels, CuPy's elementwise and reduction kernels, ATen operators: they take strides.
+    - Extension code that mentions `contiguous`, accessors or strides; extensions whose source is
+      not in the program are reported at confidence low.
+
+    ## Example
+    ```python
+    import torch
+    import triton
+    import triton.language as tl
+
+
+    @triton.jit
+    def add_kernel(x, y, out, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
+
+
+    def add_transposed(x, y):
+        xt = x.t()
+        out = torch.empty(y.shape, device=y.device)
+        n = out.numel()
+        add_kernel[(triton.cdiv(n, 1024),)](xt, y, out, n, BLOCK=1024)
+        return out
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    import triton
+    import triton.language as tl
+
+
+    @triton.jit
+    def add_kernel(x, y, out, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
+
+
+    def add_transposed(x, y):
+        xt = x.t().contiguous()
+        out = torch.empty(y.shape, device=y.device)
+        n = out.numel()
+        add_kernel[(triton.cdiv(n, 1024),)](xt, y, out, n, BLOCK=1024)
+        return out
+    ```
+
+    ## Fix safety
+    The fix adds `.contiguous()` to an argument that the kernel only reads. It is unsafe: it makes
+    a copy, and it changes results (they become those of the view). There is none for arguments
+    that are written, since the results would land in the copy: allocate such an output with
+    `torch.empty(shape)`, or with `memory_format=torch.contiguous_format`.
+
+    ## How to confirm
+    Print `x.is_contiguous()` and `x.stride()` right before the launch, and compare the result with
+    that of the same launch on `x.contiguous()`.
+
+    ## References
+    - CuPy, "User-defined kernels": raw kernels ignore views, `matrix.T` is passed as `matrix`.
+    - PyTorch, "Tensor Views": which operations return views and which copy.
+    """
+
+    code = "MEM303"
+    name = "noncontiguous-into-kernel"
+    severity = Severity.ERROR
+    applicability = Applicability.UNSAFE
+    needs = Needs(
+        {
+            "triton", "RawKernel", "RawModule", "ctypes", "cffi", "cpp_extension", "distributed",
+            "torch.ops",
+        }
+    )  # fmt: skip
+
+    def check(self, launch: KernelLaunch) -> Iterator[Draft]:
+        """Arguments of a launch whose strides are known to be odd and do not go along."""
+        if launch.kind == "collective" and _copies_first(launch):
+            return
+        confidence = _confidence(launch)
+        suspects = [one for one in launch.arguments if _suspect(launch, one)]
+        if confidence is None or not suspects or _order_is_shared(launch):
+            return
+        assumed = [one for one in suspects if all(t.assumed for t in _tensors(one.value))]
+        if len(assumed) == len(suspects):
+            confidence = min(confidence, Confidence.MEDIUM, key=lambda level: level.rank)
+        yield self.finding(
+            _place(launch, suspects),
+            _message(launch, suspects, assumed),
+            _help(launch, suspects),
+            confidence=confidence,
+            related=_related(launch, suspects),
+            fix=_fix(launch, suspects),
+        )
+
+
+def _tensors(value: Value) -> list[Tensor]:
+    return [one for one in alternatives(value) if isinstance(one, Tensor)]
+
+
+def _suspect(launch: KernelLaunch, argument: Argument) -> bool:
+    """Whether the layout is odd on every path and the callee is not told."""
+    if argument.strided:
+        return False
+    given = [one for one in alternatives(argument.value) if one != Const(None)]
+    if not given or not all(
+        isinstance(one, Tensor) and axes.contiguous(one.layout) is False for one in given
+    ):
+        return False
+    if launch.kind == "pointer":
+        return argument.pointer and not argument.column_major
+    if launch.kind == "collective":
+        # NCCL takes what is dense in the tensor's own memory format.
+        return not all(axes.channels_last_format(t.layout) for t in _tensors(argument.value))
+    return True
+
+
+def _copies_first(launch: KernelLaunch) -> bool:
+    """Whether every backend of the program makes its own copies of strided tensors."""
+    backends = [value for _, value in launch.provenance]
+    return bool(backends) and all(
+        isinstance(one, Const) and one.value in COPIERS
+        for value in backends
+        for one in alternatives(value)
+    )
+
+
+def _confidence(launch: KernelLaunch) -> Confidence | None:
+    match launch.kind:
+        case "foreign":
+            return Confidence.LOW
+        case "extension":
+            source = inline_source(launch.provenance)
+            if not source:
+                return Confidence.MEDIUM
+            return Confidence.HIGH if reads_bare_memory(source) else None
+        case "triton":
+            return Confidence.HIGH if launch.kernel is not None else Confidence.MEDIUM
+    return Confidence.HIGH
+
+
+def _order_is_shared(launch: KernelLaunch) -> bool:
+    """Whether a flat kernel gets arrays that share one order of axes, without gaps."""
+    pointers = flat_pointers(launch.kernel) if launch.kernel is not None else None
+    if pointers is None:
+        return False
+    orders = set()
+    for argument in launch.arguments:
+        if argument.parameter not in pointers:
+            continue
+        for one in alternatives(argument.value):
+            if not isinstance(one, Tensor):
+                return False
+            if axes.non_overlapping_and_dense(one.layout) is not True:
+                return False
+            loose = one.layout.loose
+            orders.add(axes.stride_order(one.layout) if loose is None else loose.swaps)
+    return len(orders) == 1 and None not in orders
+
+
+def _place(launch: KernelLaunch, suspects: Sequence[Argument]) -> ast.AST:
+    """The launch, or the call that hands the view to the function around it."""
+    callers = {id(one.caller): one.caller for one in suspects}
+    if None in callers.values():
+        return launch.node
+    return next(iter(callers.values())) or launch.node
+
+
+def _shown(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
+
+
+def _listed(texts: Sequence[str]) -> str:
+    quoted = [f"`{text}`" for text in dict.fromkeys(texts)]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+
+
+def _message(
+    launch: KernelLaunch, suspects: Sequence[Argument], assumed: Sequence[Argument]
+) -> str:
+    one = len({s.text for s in suspects}) == 1
+    made = {_shown(ast.unparse(t.born)) for s in suspects for t in _tensors(s.value) if t.born}
+    made.discard(_shown(suspects[0].text))
+    told = f" (made by `{made.pop()}`)" if len(made) == 1 else ""
+    subject = f"{_listed([_shown(s.text) for s in suspects])} {'is' if one else 'are'}"
+    if launch.kind == "collective":
+        effect = f"NCCL refuses tensors that are not contiguous, so `{launch.callee}` raises"
+    else:
+        pointers = "its pointer" if one else "their pointers"
+        effect = f"`{_shown(launch.callee)}` sees only {pointers}: it will read the wrong elements"
+    message = f"{subject} not contiguous{told}, and {effect}"
+    if len(assumed) == len(suspects):
+        message += ", assuming that the tensor it is a view of is dense row-major"
+    return message + "."
+
+
+def _related(launch: KernelLaunch, suspects: Sequence[Argument]) -> list[Related]:
+    related: list[Related] = []
+    for one in suspects:
+        for tensor in _tensors(one.value):
+            if tensor.born is not None and all(r.node is not tensor.born for r in related):
+                text = f"`{_shown(one.text)}` gets its strides here"
+                related.append(Related(tensor.born, text))
+    if _place(launch, suspects) is not launch.node:
+        related.append(Related(launch.node, f"`{_shown(launch.callee)}` gets the pointer here"))
+    return related
+
+
+def _help(launch: KernelLaunch, suspects: Sequence[Argument]) -> str:
+    text = _shown(suspects[0].text)
+    if any(t.lib == "numpy" for s in suspects for t in _tensors(s.value)):
+        return f"pass `np.ascontiguousarray({text})`, kept in a variable while it is in use"
+    if _written(launch, suspects[0]):
+        return (
+            "allocate it with `torch.empty(shape)` or `memory_format=torch.contiguous_format`, "
+            "or pass its strides and index with them"
+        )
+    if launch.kind in ("collective", "extension"):
+        return f"pass `{text}.contiguous()`"
+    return f"pass `{text}.contiguous()`, or pass its strides and index with them"
+
+
+def _written(launch: KernelLaunch, argument: Argument) -> bool | None:
+    """Whether the launch writes the argument; ``None`` where that cannot be seen."""
+    if launch.kernel is not None:
+        return argument.parameter in written_parameters(launch.kernel)
+    if launch.kind == "collective":
+        return argument.parameter not in READ_BY_COLLECTIVES
+    return None
+
+
+def _fix(launch: KernelLaunch, suspects: Sequence[Argument]) -> DraftFix | None:
+    replacements = []
+    for one in suspects:
+        if one.pointer or one.node is launch.node or _written(launch, one) is not False:
+            return None
+        if not isinstance(one.node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
+            return None
+        replacements.append(Replacement(one.node, f"{ast.unparse(one.node)}.contiguous()"))
+    return DraftFix("Pass a contiguous copy", tuple(replacements), Applicability.UNSAFE)
