@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from memlint.analysis.axes import Layout, Size
 
 MAX_ALTERNATIVES = 6
+# The origin of what a call nobody can see into makes of a loader.
+WRAPPER = "wrapper"
 # Layers and other things that the program makes are told apart by where it makes them.
 MAX_OBJECTS = 24
 
@@ -52,9 +54,10 @@ class Value:
 class Unknown(Value):
     """Anything.
 
-    ``origin`` says where it comes from ("parameter", "call" or "").  ``deps`` are the
-    symbols its value was computed from, ``loaders`` the DataLoaders whose batch it is (a
-    part of), ``devices`` where it may live.
+    ``origin`` says where it comes from ("parameter", "call", "int" for some integer,
+    "wrapper" or "").  ``deps`` are the symbols its value was computed from, ``loaders`` the
+    DataLoaders whose batch it is (a part of), ``devices`` where it may live.  A wrapper is no
+    batch of its loaders, but what iterating over it yields may be one.
     """
 
     origin: str = ""
@@ -324,6 +327,8 @@ def plain(value: Value) -> Value:
 def loaders_of(value: Value) -> frozenset[Site]:
     """The DataLoaders whose batch ``value`` is or holds."""
     match plain(value):
+        case Unknown(origin="wrapper"):
+            return frozenset()
         case Unknown() | Tensor() as known:
             return known.loaders
         case Alternatives(values):

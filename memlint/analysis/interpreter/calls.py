@@ -13,6 +13,7 @@ from memlint.analysis.interpreter.machine import MAX_DEPTH, UNKNOWN
 from memlint.analysis.interpreter.state import Frame, Scope, Variables
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
+    WRAPPER,
     Alternatives,
     Bound,
     Class,
@@ -25,6 +26,7 @@ from memlint.analysis.values import (
     Ref,
     Sequence,
     Site,
+    Symbol,
     Tensor,
     Unknown,
     Value,
@@ -298,7 +300,8 @@ class Calls(Expressions):
             self.mark_shared(receiver)
         result = knowledge.call_method(receiver, name, args, node, self.sites.at(node))
         if result is None:
-            return Unknown(loaders=receiver.loaders, devices=receiver.devices)
+            loaders = receiver.loaders if keeps_memory(name) else frozenset()
+            return Unknown(loaders=loaders, devices=receiver.devices)
         if name in ("to", "cuda") and isinstance(result, Tensor) and "cuda" in result.devices:
             return _without_loaders(result)
         return result
@@ -325,7 +328,23 @@ class Calls(Expressions):
                 return result
         self.note_unseen_call(receiver, args, node)
         deps = receiver.deps.union(*(deps_of(v) for v in args.positional))
-        return Unknown("call", deps, receiver.loaders | self.loader_tags(args), receiver.devices)
+        if receiver.origin == WRAPPER:
+            origin = "" if "next" in name else WRAPPER
+            return Unknown(origin, deps, receiver.loaders)
+        if receiver.loaders and keeps_memory(name):
+            return Unknown("call", deps, receiver.loaders, receiver.devices)
+        devices = frozenset({"cpu"}) if name in ("cpu", "numpy") else receiver.devices
+        return self.wrapped(args, deps, devices)
+
+    def wrapped(
+        self,
+        args: Args,
+        deps: frozenset[Symbol] = frozenset(),
+        devices: frozenset[str] = frozenset(),
+    ) -> Unknown:
+        """What a call nobody can see into makes of its arguments: it may wrap a loader."""
+        loaders = self.loader_objects(args)
+        return Unknown(WRAPPER if loaders else "call", deps, loaders, devices)
 
     def call_object_method(self, receiver: Object, name: str, args: Args, node: ast.AST) -> Value:
         handler = self.METHODS.get((receiver.cls, name)) or self.METHODS.get(("*", name))
@@ -337,7 +356,7 @@ class Calls(Expressions):
 
     def call_on_callable(self, receiver: Value, name: str, args: Args, node: ast.AST) -> Value:
         self.note_unseen_call(receiver, args, node)
-        return Unknown("call", loaders=self.loader_tags(args))
+        return self.wrapped(args)
 
     # Names and objects of libraries
 
@@ -355,12 +374,12 @@ class Calls(Expressions):
         if special is not None:
             return special
         last = name.rpartition(".")[2]
-        tags = self.loader_tags(args)
         self.note_unseen_call(Ref(name), args, node)
-        if last[:1].isupper() and not tags:
-            return Object(name, self.sites.at(node), facts_of(args))
         deps = frozenset().union(*(deps_of(v) for v in args.positional))
-        return Unknown("call", deps, tags)
+        made = self.wrapped(args, deps)
+        if last[:1].isupper() and not made.loaders:
+            return Object(name, self.sites.at(node), facts_of(args))
+        return made
 
     def call_object(self, callee: Object, args: Args, node: ast.AST) -> Value:
         handler = self.METHODS.get((callee.cls, "__call__"))
@@ -376,7 +395,7 @@ class Calls(Expressions):
 
     def call_unknown(self, callee: Unknown, args: Args, node: ast.AST) -> Value:
         self.note_unseen_call(callee, args, node)
-        return Unknown("call", loaders=self.loader_objects(args))
+        return self.wrapped(args)
 
     # Defined by the domains.
 
@@ -422,9 +441,6 @@ class Calls(Expressions):
     def special_call(self, name: str, args: Args, node: ast.AST) -> Value | None:
         raise NotImplementedError
 
-    def loader_tags(self, args: Args) -> frozenset[Site]:
-        raise NotImplementedError
-
     def loader_objects(self, args: Args) -> frozenset[Site]:
         raise NotImplementedError
 
@@ -433,6 +449,24 @@ class Calls(Expressions):
 # Methods that cut out a part of an axis, as a subscript does.
 VIEWS_BY_AXIS = frozenset({"select", "narrow", "take"})
 POINTERS = frozenset({"data_ptr", "stride", "is_contiguous", "__dlpack__"})
+
+
+# Methods of tensors whose result lies in the memory of their receiver, or may do so.
+SAME_MEMORY = frozenset(
+    {"to", "cuda", "type", "type_as", "contiguous", "float", "half", "double", "bfloat16", "long",
+     "int", "short", "byte", "bool", "view", "view_as", "reshape", "flatten", "unflatten",
+     "squeeze", "unsqueeze", "transpose", "t", "permute", "movedim", "swapaxes", "expand",
+     "expand_as", "narrow", "select", "chunk", "split", "unbind", "unfold", "detach", "data",
+     "requires_grad_", "pin_memory", "numpy", "__getitem__"}
+)  # fmt: skip
+
+
+def keeps_memory(name: str) -> bool:
+    """Whether a method gives back (a part of) the object that it is called on.
+
+    A method that no tensor has is one of a batch object.
+    """
+    return name in SAME_MEMORY or name not in knowledge.methods("torch")
 
 
 def facts_of(args: Args) -> tuple[tuple[str, Value], ...]:

@@ -15,6 +15,7 @@ from memlint.analysis.interpreter.models import HALF, Models
 from memlint.analysis.interpreter.records import LoaderRecord
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
+    WRAPPER,
     Absent,
     Const,
     Function,
@@ -90,12 +91,9 @@ class Devices(Models):
             for one in alternatives(value):
                 if isinstance(one, (Object, Instance)) and one.site in self.loaders:
                     found.add(one.site)
+                elif isinstance(one, Unknown) and one.origin == WRAPPER:
+                    found |= one.loaders
         return frozenset(found)
-
-    def loader_tags(self, args: Args) -> frozenset[Site]:
-        """The loaders that a call's arguments are, or hold batches of."""
-        batches = (loaders_of(v) for v in (*args.positional, *args.keywords.values()))
-        return self.loader_objects(args).union(*batches)
 
     def batch_of(self, record: LoaderRecord) -> Value:
         """What the loader's dataset and collate function yield."""

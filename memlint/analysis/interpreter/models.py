@@ -83,7 +83,7 @@ class Models(Layers):
         if self.is_module(receiver):
             return self.module_method(receiver, name, args, node)
         self.note_unseen_call(receiver, args, node)
-        return Unknown("call", loaders=self.loader_tags(args))
+        return self.wrapped(args)
 
     def start_inherited(self, receiver: Instance, name: str, node: ast.AST) -> Value | None:
         raise NotImplementedError

@@ -221,7 +221,7 @@ class Objects(Loops):
                 return self.call_function(forward, arguments, node)
         if name in ("from_pretrained", "load_from_checkpoint", "from_config", "create"):
             return self.construct(receiver, Args((), {}, True), node)
-        return Unknown("call", loaders=self.loader_tags(args))
+        return self.wrapped(args)
 
     # Lists and dictionaries
 
@@ -315,6 +315,10 @@ class Objects(Loops):
             return first
         return first if isinstance(first, Unknown) else None
 
+    def _same_memory(self, args: Args, node: ast.AST) -> Value | None:
+        first = args.get("data", 0)
+        return first if isinstance(first, Unknown) and first.loaders else None
+
     def _keep(self, name: str, args: Args, node: ast.AST) -> Value:
         return Object(name, self.sites.at(node), facts_of(args))
 
@@ -392,6 +396,9 @@ Objects.FUNCTIONS.update({name: _kept(name) for name in KEPT_AS_OBJECTS})
 Objects.FUNCTIONS.update({f"builtins.{name}": Objects._forget for name in FORGETFUL})
 Objects.FUNCTIONS.update(
     {
+        "torch.as_tensor": Objects._same_memory,
+        "torch.from_numpy": Objects._same_memory,
+        "torch.autograd.Variable": Objects._same_memory,
         "builtins.len": Objects._length,
         "builtins.next": Objects._next,
         "builtins.dict": Objects._dict_function,
