@@ -8,7 +8,7 @@ from collections.abc import Sequence as Listing
 from dataclasses import replace
 
 from memlint.analysis.events import Argument, KernelLaunch
-from memlint.analysis.interpreter.devices import Devices
+from memlint.analysis.interpreter.frameworks import Frameworks
 from memlint.analysis.interpreter.handed import (
     Given,
     array_behind,
@@ -24,7 +24,7 @@ from memlint.analysis.values import Sequence, Tensor, Unknown, Value, alternativ
 Kernel = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class Launches(Devices):
+class Launches(Frameworks):
     """Keeps the launches; the last state of a loop is the one that counts."""
 
     pending: dict[tuple[int, ...], KernelLaunch]

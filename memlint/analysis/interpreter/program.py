@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from memlint.analysis.events import Event, LoaderBuilt, ModelPlaced, ProgramEnd
+from memlint.analysis.events import Event, LoaderBuilt, ModelPlaced, ProgramEnd, Use
 from memlint.analysis.interpreter.arrays import Arrays
+from memlint.analysis.interpreter.layers import Parts
 from memlint.analysis.interpreter.machine import OutOfBudgetError, text_of
+from memlint.analysis.interpreter.records import ModelRecord
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import Class, Function, Instance, Ref, Site, Value
 from memlint.source.model import Source
 
 CUDA_WORDS = (".cuda", '"cuda', "'cuda")
+FORMAT_WORDS = ("memory_format", "torch.channels_last", "import channels_last")
 TRAINING_WORDS = ("backward(", "training_step", "optim.")
 
 
@@ -42,6 +45,8 @@ class Interpreter(Arrays):
         self.operator_sources = []
         self.attribute_specs = {}
         self.statement = ast.Pass()
+        self.stray_formats = []
+        self.options = {}
         self.imports_text = source.text
         self.cuda_evidence = any(word in source.text for word in CUDA_WORDS)
         self._selves: dict[int, Instance] = {}
@@ -141,24 +146,39 @@ class Interpreter(Arrays):
         record = self.models[site]
         if not record.moves or not isinstance(site.node, ast.Call):
             return
-        convolutions, complete = self.convolutions(record.value)
-        first = next(iter(record.moves.values()))
+        parts = self.parts_of(record.value)
+        records = [record]
+        if any("cuda" in move.devices for move in record.moves.values()):
+            records += self._records_of_parts(site, parts)
         self.emit(
             ModelPlaced(
-                first.node,
+                next(iter(record.moves.values())).node,
                 record.text or text_of(site.node.func),
-                tuple(convolutions),
-                complete,
+                tuple(parts.convolutions),
+                parts.complete,
                 tuple(record.moves.values()),
-                tuple(record.precisions.values()),
-                tuple(record.formats.values()),
-                tuple(record.compiles.values()),
-                tuple(record.calls.values()),
-                tuple(record.exports.values()),
+                tuple(use for r in records for use in r.precisions.values()),
+                (*(use for r in records for use in r.formats.values()), *self._stray()),
+                tuple(use for r in records for use in r.compiles.values()),
+                tuple(use for r in records for use in r.calls.values()),
+                tuple(use for r in records for use in r.exports.values()),
                 training,
                 site,
             )
         )
+
+    def _records_of_parts(self, site: Site, parts: Parts) -> list[ModelRecord]:
+        """What was done to those parts of a model that hold convolutions."""
+        known = [(s, v) for s, v in parts.sites if s in self.models and s is not site]
+        return [self.models[s] for s, v in known if self.parts_of(v).convolutions]
+
+    def _stray(self) -> list[Use]:
+        """Conversions that may be of any model: of unknown objects, or by unseen means."""
+        if self.stray_formats or not any(word in self.source.text for word in FORMAT_WORDS):
+            return self.stray_formats
+        if any(record.formats for record in self.models.values()):
+            return []
+        return [Use(self.tree, "mentioned")]
 
     def _assigned_to(self, node: ast.AST) -> str:
         target = self.targets.get(id(node))
