@@ -59,37 +59,39 @@ def _with_argument(call: libcst.Call, argument: libcst.Arg) -> libcst.Call:
     if not call.args:
         return call.with_changes(args=[argument])
     *earlier, last = call.args
-    before = earlier[-1].comma if earlier else libcst.MaybeSentinel.DEFAULT
-    lead = (
-        before.whitespace_after if isinstance(before, libcst.Comma) else call.whitespace_before_args
-    )
-    ends_with_comma = isinstance(last.comma, libcst.Comma)
-    tail = (
-        last.comma.whitespace_after
-        if isinstance(last.comma, libcst.Comma)
-        else last.whitespace_after_arg
-    )
-    after: libcst.BaseParenthesizableWhitespace
-    if not isinstance(tail, libcst.ParenthesizedWhitespace) or (
-        not isinstance(lead, libcst.ParenthesizedWhitespace) and not _has_comment(tail)
-    ):
-        between, after = libcst.SimpleWhitespace(" "), tail
-    else:
-        # The comment behind the last argument stays behind it.
-        indent = (
-            lead.last_line if isinstance(lead, libcst.ParenthesizedWhitespace) else tail.last_line
-        )
-        between = tail.with_changes(last_line=indent)
-        after = tail.with_changes(
-            first_line=libcst.TrailingWhitespace(), empty_lines=[], last_line=tail.last_line
-        )
-    separator = libcst.Comma(whitespace_after=between)
-    if ends_with_comma:
+    lead = call.whitespace_before_args
+    if earlier and isinstance(earlier[-1].comma, libcst.Comma):
+        lead = earlier[-1].comma.whitespace_after
+    trailing = last.comma if isinstance(last.comma, libcst.Comma) else None
+    tail = trailing.whitespace_after if trailing is not None else last.whitespace_after_arg
+    between, after = _around(lead, tail)
+    if trailing is not None:
         argument = argument.with_changes(comma=libcst.Comma(whitespace_after=after))
     else:
         argument = argument.with_changes(whitespace_after_arg=after)
-    last = last.with_changes(comma=separator, whitespace_after_arg=libcst.SimpleWhitespace(""))
+    last = last.with_changes(
+        comma=libcst.Comma(whitespace_after=between),
+        whitespace_after_arg=libcst.SimpleWhitespace(""),
+    )
     return call.with_changes(args=[*earlier, last, argument])
+
+
+def _around(
+    lead: libcst.BaseParenthesizableWhitespace, tail: libcst.BaseParenthesizableWhitespace
+) -> tuple[libcst.BaseParenthesizableWhitespace, libcst.BaseParenthesizableWhitespace]:
+    """The white space before and after a new last argument, given that around the old one."""
+    import libcst
+
+    lines = isinstance(lead, libcst.ParenthesizedWhitespace)
+    if not isinstance(tail, libcst.ParenthesizedWhitespace) or not (lines or _has_comment(tail)):
+        return libcst.SimpleWhitespace(" "), tail
+    # The comment behind the last argument stays behind it.
+    indent = lead.last_line if isinstance(lead, libcst.ParenthesizedWhitespace) else tail.last_line
+    plain = libcst.TrailingWhitespace()
+    return (
+        tail.with_changes(last_line=indent),
+        tail.with_changes(first_line=plain, empty_lines=[]),
+    )
 
 
 def _has_comment(whitespace: libcst.ParenthesizedWhitespace) -> bool:

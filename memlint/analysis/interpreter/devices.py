@@ -20,6 +20,7 @@ from memlint.analysis.values import (
     Const,
     Function,
     Instance,
+    Linear,
     Object,
     Partial,
     Ref,
@@ -104,9 +105,12 @@ class Devices(Models):
 
     def _collated(self, item: Value, collate: Value, node: ast.Call) -> Value:
         if is_nothing(collate) or collate == Ref("torch.utils.data.default_collate"):
-            # Numbers and NumPy arrays become tensors; what is a tensor stays where it is.
-            devices = frozenset().union(*(devices_of(leaf) for leaf in leaves(item)))
-            if any(isinstance(leaf, Unknown) for leaf in leaves(item)):
+            found = list(leaves(item))
+            if found and all(isinstance(leaf, (Const, Linear)) for leaf in found):
+                return item
+            # NumPy arrays become tensors; what is a tensor stays where it is.
+            devices = frozenset().union(*(devices_of(leaf) for leaf in found))
+            if any(isinstance(leaf, Unknown) for leaf in found):
                 return Unknown(devices=devices)
             return Tensor("torch", OPAQUE, devices=devices)
         if isinstance(collate, (Function, Partial, Instance)):
@@ -114,6 +118,8 @@ class Devices(Models):
         return UNKNOWN
 
     def _item_of_dataset(self, dataset: Value) -> Value:
+        if isinstance(dataset, Object) and dataset.cls == "builtins.range":
+            return Const(0)
         if isinstance(dataset, Instance):
             return self.element(dataset)
         if isinstance(dataset, Object) and dataset.cls.endswith(

@@ -150,7 +150,7 @@ def _number(layer: Object, name: str, default: int | None) -> int | None:
     """A parameter of a convolution, where it is a number (or a tuple of equal ones)."""
     if not layer.facts:
         return None
-    names = TRANSPOSED_PARAMETERS if "Transpose" in layer.cls else CONVOLUTION_PARAMETERS
+    names = list(TRANSPOSED_PARAMETERS if "Transpose" in layer.cls else CONVOLUTION_PARAMETERS)
     if "Lazy" in layer.cls:
         names = names[1:]
     given = layer.fact(name)

@@ -9,6 +9,7 @@ from memlint.analysis.events import LoaderBuilt, Transfer
 from memlint.analysis.values import (
     Absent,
     Const,
+    Linear,
     Tensor,
     Unknown,
     Value,
@@ -54,8 +55,9 @@ class MissingPinMemory(Rule):
     - no batch of the loader is seen to go to CUDA in this file, or its device is not known;
     - `pin_memory` is given and is not known to be `False` (a flag, a predicate, a parameter);
     - the loader takes `**options` that cannot be resolved;
-    - the dataset or the collate function already yields CUDA tensors (pinning them raises), or
-      yields no tensors at all;
+    - the dataset or the collate function already yields CUDA tensors (pinning them raises), no
+      tensors at all, or single numbers;
+    - the batch is computed with on the host first, so that what is copied is other memory;
     - MPS, XLA and the CPU.
 
     ## Example
@@ -124,7 +126,7 @@ class MissingPinMemory(Rule):
         if loader.open and not literal:
             return
         copy = next((t for t in loader.transfers if "cuda" in t.devices), None)
-        if copy is None or _on_cuda(loader.batch) or _holds_no_tensor(loader.batch):
+        if copy is None or _on_cuda(loader.batch) or _not_worth_it(loader.batch):
             return
         without_workers = _without_workers(loader)
         yield self.finding(
@@ -142,10 +144,12 @@ def _on_cuda(batch: Value) -> bool:
     return any("cuda" in devices_of(leaf) for leaf in leaves(batch))
 
 
-def _holds_no_tensor(batch: Value) -> bool:
+def _not_worth_it(batch: Value) -> bool:
+    """No tensors that the loader could pin, or a number a sample: a few bytes."""
     found = list(leaves(batch))
     return bool(found) and all(
-        isinstance(leaf, Const) or (isinstance(leaf, Tensor) and leaf.lib in ("numpy", "cupy"))
+        isinstance(leaf, (Const, Linear))
+        or (isinstance(leaf, Tensor) and leaf.lib in ("numpy", "cupy"))
         for leaf in found
     )
 
