@@ -35,7 +35,6 @@ from memlint.analysis.values import (
     devices_of,
     join,
     linear,
-    loaders_of,
     of_linear,
     plain,
     scale,
@@ -181,7 +180,6 @@ class Expressions(Machine):
                 return Sequence(left.kind, None, one, left.site)
         return Unknown(
             deps=deps_of(left) | deps_of(right),
-            loaders=loaders_of(left) | loaders_of(right),
             devices=devices_of(left) | devices_of(right),
         )
 
@@ -201,7 +199,6 @@ class Expressions(Machine):
             return result
         return Unknown(
             deps=frozenset().union(*(deps_of(v) for v in operands)),
-            loaders=frozenset().union(*(loaders_of(v) for v in operands)),
         )
 
     def _unary(self, node: ast.UnaryOp) -> Value:
@@ -216,7 +213,7 @@ class Expressions(Machine):
             return self._array_operation(OPERATORS.get(type(node.op), ""), (value,), node)
         if isinstance(node.op, ast.Not) and isinstance(value, Const):
             return Const(not value.value)
-        return Unknown(deps=deps_of(value), loaders=loaders_of(value))
+        return Unknown(deps=deps_of(value))
 
     def _boolean(self, node: ast.BoolOp) -> Value:
         values = [self.evaluate(v) for v in node.values]

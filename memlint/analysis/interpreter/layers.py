@@ -83,13 +83,13 @@ class Layers(Objects):
                 if part in seen:
                     continue
                 seen.add(part)
+                if isinstance(part, (Instance, Object)):
+                    parts.sites.append((part.site, part))
                 convolution = convolution_of(part)
                 if convolution is not None:
                     if convolution not in parts.convolutions:
                         parts.convolutions.append(convolution)
                     continue
-                if isinstance(part, (Instance, Object)):
-                    parts.sites.append((part.site, part))
                 inner, known = self._inside(part)
                 parts.complete = parts.complete and known
                 # Reversed, so that parts come off the stack in the order they are made in.

@@ -176,7 +176,9 @@ class Models(Layers):
 
     def _note_forward(self, callee: Value, traits: list[Value], args: Args, node: ast.AST) -> None:
         record = self.model(callee)
-        record.note("calls", node, "forward")
+        if not any(frame.name.endswith(".forward") for frame in self.stack):
+            # Parts run where their model runs; by themselves they are only defined.
+            record.note("calls", node, "forward")
         contexts = (*self.frame.contexts, *traits)
         if any(name_of(context) in COMPILERS for context in contexts):
             record.note("compiles", node, "compiled caller")

@@ -174,4 +174,5 @@ def _halves_channels(convolution: Convolution) -> bool:
 
 
 def _cuts_patches(convolution: Convolution) -> bool:
-    return convolution.kernel_size is not None and convolution.kernel_size == convolution.stride
+    size = convolution.kernel_size
+    return size is not None and size > 1 and size == convolution.stride

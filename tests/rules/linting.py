@@ -1,0 +1,80 @@
+"""Lint programs that are given as text, and apply the fixes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+from memlint.config import Settings
+from memlint.findings import Finding, Fix, Location
+from memlint.linter.file import Job, Plan
+from memlint.linter.rules import all_rules
+from memlint.rule import Rule
+
+ROOT = Path(__file__).resolve().parents[2]
+FIXTURES = ROOT / "fixtures"
+PACK = "memlint_rules"
+MARK = re.compile(r"# expect: ([\w-]+)")
+
+Places = Counter[tuple[int, str]]
+
+
+@cache
+def pack_rules() -> tuple[type[Rule], ...]:
+    """The rules of this project's own pack."""
+    rules = all_rules().rules.values()
+    return tuple(rule for rule in rules if rule.__module__.startswith(f"{PACK}."))
+
+
+@cache
+def _plan() -> Plan:
+    return Plan(Settings(ROOT), pack_rules(), all_rules().rules)
+
+
+def lint(text: str, name: str = "program.py") -> tuple[Finding, ...]:
+    """What the rules of the pack report in a program."""
+    data = text.encode()
+    result = _plan().run(Job(name, name, 0, len(data), data=data))
+    assert result.errors == ()
+    return result.findings
+
+
+def found(text: str, rule: str) -> list[Finding]:
+    """What one rule reports in a program."""
+    return [finding for finding in lint(text) if finding.name == rule]
+
+
+def only(text: str, rule: str) -> Finding:
+    """The one finding of a rule in a program."""
+    (finding,) = found(text, rule)
+    return finding
+
+
+def marks(text: str) -> Places:
+    """The line and rule name of each mark in a program."""
+    lines = enumerate(text.splitlines(), start=1)
+    return Counter((number, name) for number, line in lines for name in MARK.findall(line))
+
+
+def reported(text: str) -> Places:
+    """The line and rule name of each finding in a program."""
+    return Counter((finding.location.line, finding.name) for finding in lint(text))
+
+
+def fixed(text: str, fix: Fix) -> str:
+    """A program with a fix applied."""
+    lines = text.splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+
+    def span(at: Location) -> tuple[int, int]:
+        first = starts[at.line - 1] + at.column - 1
+        return first, starts[at.end_line - 1] + at.end_column - 1
+
+    for edit in sorted(fix.edits, key=lambda e: e.location, reverse=True):
+        first, last = span(edit.location)
+        text = text[:first] + edit.content + text[last:]
+    return text
