@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from memlint.analysis.axes.model import OPAQUE, Layout, Size
+from memlint.analysis.axes.model import OPAQUE, Axis, Layout, Size
 from memlint.analysis.axes.reshape import reshape
 from memlint.analysis.axes.views import give_rank, permute
 
@@ -26,6 +27,41 @@ def rearrange(
     layout = give_rank(layout, len(left)) if layout.loose is not None else layout
     if layout.rank != len(left):
         return OPAQUE, None
+    result, copies = _rearranged(_with_names(layout), left, right, lengths)
+    return _without_names(result), copies
+
+
+@dataclass(frozen=True, slots=True)
+class _Length:
+    """The length of an axis that is not known, called by its number."""
+
+    axis: int
+
+
+def _with_names(layout: Layout) -> Layout:
+    """The same layout with a name for each length that is not known."""
+    memory = list(layout.memory)
+    named: list[Axis] = []
+    for number, axis in enumerate(layout.axes or ()):
+        place = axis.memory
+        if axis.size is None and place is not None and axis.step == 1 and axis.whole:
+            memory[place] = _Length(number)
+            axis = replace(axis, size=_Length(number))
+        named.append(axis)
+    return Layout(tuple(named), tuple(memory))
+
+
+def _without_names(layout: Layout) -> Layout:
+    if layout.axes is None:
+        return layout
+    named = [replace(a, size=None) if isinstance(a.size, _Length) else a for a in layout.axes]
+    memory = tuple(None if isinstance(size, _Length) else size for size in layout.memory)
+    return Layout(tuple(named), memory)
+
+
+def _rearranged(
+    layout: Layout, left: _Side, right: _Side, lengths: Mapping[str, Size]
+) -> tuple[Layout, bool | None]:
     sizes = _sizes(left, layout, dict(lengths))
     flat = [name for group in left for name in group]
     moved = [name for group in right for name in group if name != "1"]

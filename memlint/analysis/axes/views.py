@@ -312,7 +312,7 @@ def unfold(layout: Layout, axis: int | None, size: Size, step: Size) -> Layout:
     """Windows of ``size`` positions, ``step`` apart; the window is a new last axis."""
     rank = layout.rank
     if rank is None or layout.axes is None:
-        return OPAQUE
+        return OPAQUE if layout.loose is None else _loose_windows(size, step)
     place = None if axis is None else resolve(axis, rank)
     if place is None:
         return OPAQUE
@@ -327,3 +327,17 @@ def unfold(layout: Layout, axis: int | None, size: Size, step: Size) -> Layout:
     outer = Axis(count, old.memory, stepped, tiled)
     window = Axis(size, old.memory, old.step, tiled)
     return with_axes(layout, (*layout.axes[:place], outer, *layout.axes[place + 1 :], window))
+
+
+def _loose_windows(size: Size, step: Size) -> Layout:
+    if type(size) is not int or type(step) is not int or size < 2 or size == step:
+        return OPAQUE
+    return Layout(loose=Loose((), step > size, step < size, shuffled=True))
+
+
+def every_other(layout: Layout) -> Layout:
+    """Every other element of memory, as of the real parts of complex numbers."""
+    if layout.axes is not None:
+        return Layout(layout.axes, (*layout.memory, 2))
+    loose = layout.loose
+    return OPAQUE if loose is None else Layout(loose=replace(loose, gapped=True))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from memlint.analysis import knowledge
 from memlint.analysis.events import Compiled
 from memlint.analysis.interpreter.expressions import Expressions, is_nothing
-from memlint.analysis.interpreter.machine import MAX_DEPTH, UNKNOWN
+from memlint.analysis.interpreter.machine import MAX_DEPTH, UNKNOWN, name_of
 from memlint.analysis.interpreter.state import Frame, Scope, Variables
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
@@ -140,7 +140,7 @@ class Calls(Expressions):
     def _memo_key(self, function: Function, args: Args, node: ast.AST) -> object:
         frame = self.frame
         given = (*args.positional, *args.keywords.values())
-        odd = any(isinstance(v, Tensor) and v.born is not None for v in given)
+        odd = any(_is_odd(v) for v in given)
         return (
             id(node) if odd else 0,
             id(function.node),
@@ -174,6 +174,8 @@ class Calls(Expressions):
         self.scope = function.scope
         try:
             variables = self._bind_parameters(function, args, entry=entry)
+            if not entry and self._hidden(function):
+                variables = {name: _any_layout(value) for name, value in variables.items()}
             if frame.compiled is not None:
                 self.declare(function, variables)
             self.scope = Scope("function", function.scope)
@@ -196,6 +198,14 @@ class Calls(Expressions):
         if frame.yields:
             return Sequence("generator", None, join(frame.yields))
         return join(frame.returns) if frame.returns else Const(None)
+
+    def _hidden(self, function: Function) -> bool:
+        """Whether a decorator nobody can see into may have changed the arguments."""
+        return any(
+            not isinstance(trait, (Function, Class, Partial))
+            and not name_of(trait).startswith(PLAIN_DECORATORS)
+            for trait in self.traits_of(function)
+        )
 
     def execute_body(self, body: list[ast.stmt]) -> None:
         raise NotImplementedError
@@ -321,7 +331,7 @@ class Calls(Expressions):
         started = self.start_workers_on_unknown(receiver, name, args, node)
         if started is not None:
             return started
-        if knowledge.view_method(name, ""):
+        if knowledge.view_method(name, "") or _selects(name, args):
             tensor = self.assumed_tensor(receiver)
             result = knowledge.call_method(tensor, name, args, node, self.sites.at(node))
             if result is not None:
@@ -368,6 +378,15 @@ class Calls(Expressions):
             if result is not None:
                 return result
         known = knowledge.call_function(name, args, node, self.sites.at(node))
+        if known is None and args.positional and knowledge.takes_array(name):
+            given = tuple(
+                self.assumed_tensor(value) if isinstance(value, Unknown) else value
+                for value in (plain(args.positional[0]), *args.positional[1:])
+            )
+            if name not in PAIRED:
+                given = (given[0], *args.positional[1:])
+            assumed = replace(args, positional=given)
+            known = knowledge.call_function(name, assumed, node, self.sites.at(node))
         if known is not None:
             return known
         special = self.special_call(name, args, node)
@@ -467,6 +486,44 @@ def keeps_memory(name: str) -> bool:
     A method that no tensor has is one of a batch object.
     """
     return name in SAME_MEMORY or name not in knowledge.methods("torch")
+
+
+# Packages whose decorators hand on arguments as they are.
+PLAIN_DECORATORS = (
+    "abc.", "atexit.", "builtins.", "contextlib.", "cupy.", "dataclasses.", "functools.", "numba.",
+    "numpy.", "torch.", "triton.", "typing.", "typing_extensions.", "warnings.",
+)  # fmt: skip
+# Functions of two arrays.
+PAIRED = frozenset({"torch.polar", "torch.complex"})
+
+
+def _selects(name: str, args: Args) -> bool:
+    """``x.select(1, k)`` with an axis; other classes have a method of this name too."""
+    first = args.get("dim", 0)
+    return (
+        name == "select"
+        and len(args.positional) + len(args.keywords) == 2
+        and isinstance(first, Const)
+        and type(first.value) is int
+    )
+
+
+def _is_odd(value: Value) -> bool:
+    """Whether a layout other than dense is handed over, so that it matters by whom."""
+    for one in alternatives(value):
+        if isinstance(one, Tensor) and one.born is not None:
+            return True
+        if isinstance(one, Sequence) and any(_is_odd(item) for item in one.items or ()):
+            return True
+        if isinstance(one, Object) and one.cls.startswith("memlint."):
+            return any(_is_odd(fact) for _, fact in one.facts)
+    return False
+
+
+def _any_layout(value: Value) -> Value:
+    if isinstance(value, Tensor):
+        return Unknown("parameter", loaders=value.loaders, devices=value.devices)
+    return value
 
 
 def facts_of(args: Args) -> tuple[tuple[str, Value], ...]:

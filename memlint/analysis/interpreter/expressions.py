@@ -231,10 +231,7 @@ class Expressions(Machine):
         return Unknown(deps=deps)
 
     def _conditional(self, node: ast.IfExp) -> Value:
-        test = self.evaluate(node.test)
-        if isinstance(test, Const):
-            return self.evaluate(node.body if test.value else node.orelse)
-        return join((self.evaluate(node.body), self.evaluate(node.orelse)))
+        raise NotImplementedError
 
     def _walrus(self, node: ast.NamedExpr) -> Value:
         value = self.evaluate(node.value)
@@ -490,7 +487,7 @@ Expressions._HANDLERS = {
     ast.UnaryOp: Expressions._unary,
     ast.BoolOp: Expressions._boolean,
     ast.Compare: Expressions._compare,
-    ast.IfExp: Expressions._conditional,
+    ast.IfExp: lambda self, node: self._conditional(node),
     ast.NamedExpr: Expressions._walrus,
     ast.Starred: Expressions._starred,
     ast.Await: Expressions._await,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from memlint.analysis.extensions import registers
-from memlint.analysis.interpreter.calls import facts_of
+from memlint.analysis.interpreter.calls import Handler, facts_of
 from memlint.analysis.interpreter.handed import POINTER, STRIDES, is_pointer, is_strides
 from memlint.analysis.interpreter.launches import Launches
 from memlint.analysis.interpreter.machine import UNKNOWN, name_of, text_of
@@ -143,7 +143,11 @@ class Kernels(Launches):
         return UNKNOWN
 
     def _launch(self, made: Object, args: Args, node: ast.AST) -> Value | None:
-        kernel = made.fact("kernel")
+        for kernel in alternatives(made.fact("kernel")):
+            self._launch_one(kernel, made, args, node)
+        return UNKNOWN
+
+    def _launch_one(self, kernel: Value, made: Object, args: Args, node: ast.AST) -> None:
         bound: tuple[tuple[str, Value], ...] = ()
         positional: tuple[Value, ...] = ()
         while isinstance(kernel, Partial):
@@ -151,18 +155,17 @@ class Kernels(Launches):
         args = Args(positional + args.positional, {**dict(bound), **args.keywords}, args.open)
         if isinstance(kernel, Function):
             names = set(self.trait_names(kernel))
-            if not any(n.startswith("triton.") for n in names):
-                return UNKNOWN
-            if isinstance(kernel.node, ast.Lambda):
-                return UNKNOWN
+            if isinstance(kernel.node, ast.Lambda) or not any(
+                n.startswith("triton.") for n in names
+            ):
+                return
             spec = kernel.node.args
             parameters = tuple(a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs))
             self.launch("triton", kernel.node.name, args, node, kernel.node, parameters)
-            return UNKNOWN
+            return
         name = name_of(kernel)
         if "triton" in self.imports_text and self._looks_launched(name, made.site.node):
             self.launch("triton", name.rpartition(".")[2], args, node)
-        return UNKNOWN
 
     def _looks_launched(self, name: str, node: ast.AST) -> bool:
         """Whether ``name[...]`` binds a kernel of another module to its grid."""
@@ -219,7 +222,8 @@ class Kernels(Launches):
         return Unknown("call")
 
     def _memmove(self, args: Args, node: ast.AST) -> Value:
-        self.launch("pointer", "ctypes.memmove", args, node)
+        handed = tuple(self._as_declared(value, UNKNOWN, node) for value in args.positional)
+        self.launch("pointer", "ctypes.memmove", replace(args, positional=handed), node)
         return UNKNOWN
 
     def _cast(self, made: Object, args: Args, node: ast.AST) -> Value:
@@ -282,6 +286,9 @@ class Kernels(Launches):
             self._refine(node.args[0], truth=True, certain=True)
         return Const(None)
 
+    def _kept_object(self, args: Args, node: ast.AST) -> Value:
+        return Object("numpy.ctypeslib.ndpointer", self.sites.at(node), facts_of(args))
+
     def _wrapped(self, args: Args, node: ast.AST) -> Value:
         return args.get("", 0)
 
@@ -305,6 +312,16 @@ def _argument_nodes(node: ast.AST, keyword: str, position: int) -> list[ast.expr
     if found is None and len(node.args) > position:
         found = node.args[position]
     return list(found.elts) if isinstance(found, (ast.Tuple, ast.List)) else []
+
+
+def _exchanged(lib: str) -> Handler:
+    """The same memory and strides, in the hands of another library."""
+
+    def handler(self: Kernels, args: Args, node: ast.AST) -> Value:
+        value = args.get("", 0)
+        return replace(value, lib=lib or value.lib) if isinstance(value, Tensor) else value
+
+    return handler
 
 
 Kernels.METHODS.update(
@@ -338,4 +355,15 @@ for _name in ("torch._assert", "torch._check"):
     Kernels.FUNCTIONS[_name] = Kernels._asserted
 for _name in ("torch.library.wrap_triton", "torch._library.capture_triton"):
     Kernels.FUNCTIONS[_name] = Kernels._wrapped
+for _name, _lib in (
+    ("torch.from_dlpack", "torch"),
+    ("torch.to_dlpack", ""),
+    ("torch.utils.dlpack.from_dlpack", "torch"),
+    ("torch.utils.dlpack.to_dlpack", ""),
+    ("numpy.from_dlpack", "numpy"),
+    ("cupy.from_dlpack", "cupy"),
+    ("cupy.fromDlpack", "cupy"),
+):
+    Kernels.FUNCTIONS[_name] = _exchanged(_lib)
+Kernels.FUNCTIONS["numpy.ctypeslib.ndpointer"] = Kernels._kept_object
 Kernels.FUNCTIONS["torch.distributed.init_process_group"] = Kernels._process_group

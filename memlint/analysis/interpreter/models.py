@@ -80,6 +80,10 @@ class Models(Layers):
         started = self.start_inherited(receiver, name, node)
         if started is not None:
             return started
+        if name in ("register_buffer", "register_parameter") and len(args.positional) > 1:
+            attribute = args.positional[0]
+            if isinstance(attribute, Const) and isinstance(attribute.value, str):
+                self.heap.put(receiver, attribute.value, args.positional[1], strong=False)
         if self.is_module(receiver):
             return self.module_method(receiver, name, args, node)
         self.note_unseen_call(receiver, args, node)

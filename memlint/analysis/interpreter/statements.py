@@ -204,13 +204,12 @@ class Statements(Calls):
             return
         before = self.scope.vars
         states: list[Variables | None] = []
+        raises = isinstance(node.body[-1], ast.Raise)
         for truth, body in ((True, node.body), (False, node.orelse)):
             self.scope.vars = dict(before)
-            self._refine(node.test, truth=truth)
+            self._refine(node.test, truth=truth, certain=raises and not truth)
             states.append(self._branch(body))
         self._continue_with(states)
-        if states[0] is None and states[1] is not None and isinstance(node.body[-1], ast.Raise):
-            self._refine(node.test, truth=False, certain=True)
 
     def _branch(self, body: list[ast.stmt]) -> Variables | None:
         self.frame.conditions += 1
@@ -233,18 +232,44 @@ class Statements(Calls):
     def _refine(self, test: ast.expr, *, truth: bool, certain: bool = False) -> None:
         """``certain`` where the test holds on every path that goes on."""
         for node, change in refinements(test, truth=truth):
+            if isinstance(node, ast.NamedExpr):
+                node = node.target
+            if not isinstance(node, (ast.Name, ast.Attribute)):
+                continue
             old = self.evaluate(node)
             new = change(old)
             if new is old or new == old:
                 continue
             if isinstance(node, ast.Name):
                 self.bind(node.id, new)
-                if certain and isinstance(old, Tensor):
-                    self._refine_callers(old, new)
-            elif isinstance(node, ast.Attribute):
+                if certain:
+                    for one in alternatives(old):
+                        if isinstance(one, Tensor):
+                            self._refine_callers(one, change(one))
+            else:
                 for base in alternatives(self.evaluate(node.value)):
                     if isinstance(base, Instance):
                         self.heap.put(base, node.attr, new, strong=True)
+
+    def _conditional(self, node: ast.IfExp) -> Value:
+        """``x if x.is_contiguous() else x.contiguous()``: each side under its condition."""
+        test = self.evaluate(node.test)
+        if isinstance(test, Const):
+            return self.evaluate(node.body if test.value else node.orelse)
+        return join(
+            (self._where(node.test, node.body, True), self._where(node.test, node.orelse, False))
+        )
+
+    def _where(self, test: ast.expr, node: ast.expr, truth: bool) -> Value:
+        if next(refinements(test, truth=truth), None) is None:
+            return self.evaluate(node)
+        before = self.scope.vars
+        self.scope.vars = dict(before)
+        try:
+            self._refine(test, truth=truth)
+            return self.evaluate(node)
+        finally:
+            self.scope.vars = before
 
     def _refine_callers(self, old: Value, new: Value) -> None:
         """What a helper asserts of its argument holds of its caller's variable too."""

@@ -54,6 +54,14 @@ _DISTINCTIVE = frozenset(
     {"transpose", "permute", "t", "contiguous", "movedim", "moveaxis", "swapaxes", "swapdims"}
     | {"expand", "expand_as", "narrow", "unsqueeze", "squeeze", "unflatten", "view_as"}
     | {"reshape", "ravel", "diagonal", "unfold", "as_strided", "chunk", "reshape_as"}
+    | {"unbind", "tensor_split", "moveaxis"}
+)
+
+# Functions whose first argument is an array, not a list of arrays.
+_OF_ARRAYS = frozenset(
+    {"transpose", "permute", "t", "movedim", "moveaxis", "swapaxes", "swapdims", "narrow"}
+    | {"unsqueeze", "squeeze", "chunk", "split", "unbind", "tensor_split", "reshape", "select"}
+    | {"diagonal", "polar", "complex", "rearrange", "ascontiguousarray", "real", "imag"}
 )
 
 _OPERATORS = {
@@ -97,6 +105,11 @@ def call_method(receiver: Tensor, name: str, args: Args, node: ast.AST, site: Si
 def view_method(name: str, lib: str) -> bool:
     """Whether ``name`` is a method that only arrays have, so that its receiver is one."""
     return name in _DISTINCTIVE and name in methods(lib)
+
+
+def takes_array(name: str) -> bool:
+    """Whether a library function takes an array first, so that whatever it is given is one."""
+    return name.rpartition(".")[2] in _OF_ARRAYS and name in functions()
 
 
 def _apply(row: Row, call: Call) -> Value | None:

@@ -54,6 +54,14 @@ def elementwise(call: Call) -> Value | None:
     return fresh(call, layout, of=operands, dtype=dtype if isinstance(dtype, str) else None)
 
 
+def complex_result(call: Call) -> Value | None:
+    """Complex numbers of two arrays of floats; single ones where that is not known."""
+    result = elementwise(call)
+    if not isinstance(result, Tensor):
+        return None
+    return replace(result, dtype="complex128" if result.dtype == "float64" else "complex64")
+
+
 def _operands(call: Call) -> list[Tensor]:
     given = (*call.args.positional, *call.args.keywords.values())
     return [value for value in given if isinstance(value, Tensor)]

@@ -91,6 +91,9 @@ def attribute(receiver: Tensor, name: str, node: ast.AST) -> Value | None:
             return reverse(call)
         case "data" if receiver.lib != "numpy":
             return receiver
+        case "real" | "imag" if (receiver.dtype or "").startswith("complex"):
+            part = "float32" if receiver.dtype == "complex64" else "float64"
+            return replace(view(call, receiver, axes.every_other(receiver.layout)), dtype=part)
         case "real":
             return receiver if (receiver.dtype or "").startswith(("float", "int")) else None
         case "grad":

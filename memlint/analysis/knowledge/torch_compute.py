@@ -69,6 +69,7 @@ METHODS: Table = table(
 """Methods of tensors that are no functions, or take their arguments otherwise."""
 
 FUNCTIONS: Table = table(
+    rows(to.complex_result, "torch.polar torch.complex", "x, y", "y, x"),
     rows(to.elementwise, "torch.where", "x > 0, x, y", "x > 0, x, 0.0", options=(None,)),
     rows(to.dense_unknown, "torch.tensordot", "x, y, x.dim()"),
     rows(to.unknown_layout, "torch.addmm", "x @ x.mT, x, y.t()"),

@@ -153,7 +153,7 @@ def _suspect(launch: KernelLaunch, argument: Argument) -> bool:
     ):
         return False
     if launch.kind == "pointer":
-        return argument.pointer and not argument.column_major
+        return not argument.column_major
     if launch.kind == "collective":
         # NCCL takes what is dense in the tensor's own memory format.
         return not all(axes.channels_last_format(t.layout) for t in _tensors(argument.value))
