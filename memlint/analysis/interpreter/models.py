@@ -212,7 +212,8 @@ class Models(Layers):
             enabled = context.fact("0" if old_style else "2")
         if isinstance(enabled, Absent):
             enabled = Const(True)
-        if must_be(enabled, False):
+        dtype = knowledge.dtype_of(context.fact("dtype"))
+        if must_be(enabled, False) or (dtype is not None and dtype not in HALF):
             return None
         certain = not may_be(enabled, False)
         if old_style:
