@@ -90,9 +90,9 @@ class NchwConv(Rule):
     applicability = Applicability.DISPLAY
     needs = Needs(
         {"torch"},
-        {"Conv", "torchvision", "timm"},
-        {"autocast", "half", "float16", "bf16", "fp16", "precision"},
-        {"cuda", "gpu", "prepare"},
+        {"Conv2d", "Conv3d", "ConvTranspose2d", "ConvTranspose3d", "torchvision", "timm"},
+        {"autocast", ".half", "float16", "fp16", "bf16", "precision=1", "16-mixed", '="16"'},
+        {"cuda", "gpu", "prepare("},
     )
     needs_device = "cuda"
 

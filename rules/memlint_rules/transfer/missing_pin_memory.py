@@ -114,7 +114,7 @@ class MissingPinMemory(Rule):
     name = "missing-pin-memory"
     severity = Severity.WARNING
     applicability = Applicability.SAFE
-    needs = Needs({"DataLoader"}, {"torch"})
+    needs = Needs({"DataLoader"}, {"torch"}, {".to(", "cuda", "gpu", "prepare("})
     needs_device = "cuda"
 
     def check(self, loader: LoaderBuilt) -> Iterator[Draft]:
