@@ -46,6 +46,12 @@ def call_with_keyword(
     return Replacement(call, libcst.Module([], default_newline=newline).code_for_node(changed))
 
 
+def followed_by(source: Source, call: ast.Call, suffix: str) -> Replacement | None:
+    """``call`` with another call or attribute behind it."""
+    text = ast.get_source_segment(source.text, call)
+    return None if text is None else Replacement(call, text + suffix)
+
+
 def _is_bare_generator(call: libcst.Call) -> bool:
     import libcst
 

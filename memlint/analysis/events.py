@@ -250,7 +250,7 @@ class ModelPlaced:
     ``moves`` are moves to devices, ``precisions`` evidence that its convolutions run in a
     tensor-core precision, ``formats`` mentions of channels_last, ``compiles`` of a compiler
     (``torch.compile``, ``torch.jit`` ...), ``exports`` of an export; ``complete`` tells that
-    all its layers could be seen.
+    all its layers could be seen.  ``torch`` is the name under which the module knows torch.
     """
 
     node: ast.AST
@@ -265,6 +265,8 @@ class ModelPlaced:
     exports: tuple[Use, ...] = ()
     training: bool | None = None
     site: Site | None = field(default=None, compare=False)
+    source: Source | None = None
+    torch: str = ""
 
 
 Event = (

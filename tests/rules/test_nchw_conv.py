@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from memlint.findings import Applicability, Confidence, Severity
-from tests.rules.linting import found, only
+from tests.rules.linting import fixed, found, only
 
 RULE = "nchw-conv"
 
@@ -48,7 +48,15 @@ def test_it_names_the_model_the_layer_and_the_precision() -> None:
     assert "`net`" in finding.message
     assert "net = net.to(memory_format=torch.channels_last)" in finding.help
     assert [place.location.line for place in finding.related] == [8, 20]
-    assert finding.fix is None or finding.fix.applicability is Applicability.DISPLAY
+
+
+def test_the_fix_converts_where_the_model_is_moved_and_is_only_shown() -> None:
+    fix = only(program(), RULE).fix
+    assert fix is not None
+    assert fix.applicability is Applicability.DISPLAY
+    changed = fixed(program(), fix)
+    assert "net = net.cuda().to(memory_format=torch.channels_last)\n" in changed
+    assert found(changed, RULE) == []
 
 
 def test_three_dimensions_have_their_own_format() -> None:

@@ -164,6 +164,8 @@ class Interpreter(Arrays):
                 tuple(use for r in records for use in r.exports.values()),
                 training,
                 site,
+                self.source,
+                self._name_of_torch(),
             )
         )
 

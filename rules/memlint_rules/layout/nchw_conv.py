@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from memlint.analysis.edits import followed_by
 from memlint.analysis.events import Convolution, ModelPlaced, Transfer, Use
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
@@ -118,7 +120,7 @@ class NchwConv(Rule):
                 Related(first.node, "a convolution of this model"),
                 Related(model.precisions[0].node, "it runs in reduced precision here"),
             ],
-            fix=DraftFix(_conversion(model.text, first), (), Applicability.DISPLAY),
+            fix=_fix(model, move, first),
         )
 
 
@@ -135,6 +137,21 @@ def _help(text: str, convolution: Convolution) -> str:
         f"try `{_conversion(text, convolution)}` and measure; `.view` after a convolution may "
         "have to become `.reshape`"
     )
+
+
+def _fix(model: ModelPlaced, move: Transfer, convolution: Convolution) -> DraftFix | None:
+    """Convert the model where it is moved, if that is a call of one of its methods."""
+    call = move.node
+    if model.source is None or not model.torch or not isinstance(call, ast.Call):
+        return None
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("to", "cuda"):
+        return None
+    conversion = f".to(memory_format={model.torch}.{_format(convolution)})"
+    edit = followed_by(model.source, call, conversion)
+    if edit is None:
+        return None
+    message = f"convert the model where it is moved: `{conversion}`"
+    return DraftFix(message, (edit,), Applicability.DISPLAY)
 
 
 def _confidence(model: ModelPlaced, move: Transfer, precision: Use) -> Confidence:
