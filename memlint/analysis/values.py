@@ -15,6 +15,8 @@ from memlint.analysis.axes import Layout, Size
 MAX_ALTERNATIVES = 6
 # The origin of what a call nobody can see into makes of a loader.
 WRAPPER = "wrapper"
+# The origins of conditions under which the program uses CUDA, or does not.
+WITH_CUDA, WITHOUT_CUDA = "with cuda", "without cuda"
 # Layers and other things that the program makes are told apart by where it makes them.
 MAX_OBJECTS = 24
 

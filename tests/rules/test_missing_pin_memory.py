@@ -174,3 +174,59 @@ def test_the_result_of_unseen_code_is_no_batch() -> None:
         "    for x in loader:\n        model(x.to", "    if True:\n        model(flag(loader).to"
     )
     assert found(text, RULE) == []
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "torch.cuda.is_available()",
+        "flag and torch.cuda.is_available()",
+        "not flag and torch.cuda.is_available()",
+        'options.device.type == "cuda"',
+        'options.device != "cpu"',
+        "options.use_cuda",
+    ],
+)
+def test_a_loader_that_is_made_only_where_there_is_no_cuda_is_silent(condition: str) -> None:
+    text = f"""import torch
+from torch.utils.data import DataLoader
+
+
+def run(dataset, model, options, flag):
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if {condition}:
+        loader = DataLoader(dataset, num_workers=4, pin_memory=True)
+    else:
+        loader = DataLoader(dataset, num_workers=2)
+    for x in loader:
+        model(x.to(device))
+"""
+    assert found(text, RULE) == []
+    chosen = "pinned if {} else DataLoader(dataset, num_workers=2)"
+    before, _, rest = text.partition(f"    if {condition}")
+    rest = rest[rest.index("    for x") :]
+    in_line = before + f"    loader = {chosen.format(condition)}\n" + rest
+    assert found(in_line, RULE) == []
+    other = text.replace(condition, "flag")
+    assert [finding.location.line for finding in found(other, RULE)] == [10]
+    early = text.replace("    else:\n    ", "    else:\n        pass\n    if not flag:\n    ")
+    assert [finding.location.line for finding in found(early, RULE)] == [12]
+
+
+def test_a_way_out_with_cuda_leaves_the_rest_without() -> None:
+    text = """import torch
+from torch.utils.data import DataLoader
+
+
+def make(dataset):
+    if torch.cuda.is_available():
+        return DataLoader(dataset, num_workers=4, pin_memory=True)
+    return DataLoader(dataset, num_workers=4)
+
+
+def run(dataset, model):
+    for x in make(dataset):
+        model(x.cuda())
+"""
+    assert found(text, RULE) == []
+    assert found(text.replace("cuda.is_available()", "rand(1) > 0.5"), RULE)

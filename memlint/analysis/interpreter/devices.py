@@ -15,6 +15,7 @@ from memlint.analysis.interpreter.models import HALF, Models
 from memlint.analysis.interpreter.records import LoaderRecord
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
+    WITH_CUDA,
     WRAPPER,
     Absent,
     Const,
@@ -63,6 +64,9 @@ class Devices(Models):
         if not isinstance(node, ast.Call):
             return UNKNOWN
         given = {**dict(zip(LOADER_PARAMETERS, args.positional, strict=False)), **args.keywords}
+        if any(frame.without_cuda for frame in self.stack):
+            # There is nothing to pin for here.
+            given["pin_memory"] = UNKNOWN
         record = self.loaders.get(site)
         if record is None:
             record = self.loaders[site] = LoaderRecord(node, cls)
@@ -153,6 +157,9 @@ class Devices(Models):
     def _device_type(self, made: Object, node: ast.AST) -> Value:
         known = sorted(knowledge.device_types(made))
         return join(Const(kind) for kind in known) if known else UNKNOWN
+
+    def _is_available(self, args: Args, node: ast.AST) -> Value:
+        return Unknown(WITH_CUDA)
 
     def _set_device(self, args: Args, node: ast.AST) -> Value:
         """``torch.cuda.set_device(rank)``: ``rank`` is the number of a CUDA device."""
@@ -308,6 +315,7 @@ Devices.FUNCTIONS["torch.device"] = Devices._device
 Devices.FUNCTIONS["torch.cuda.device"] = Devices._device
 Devices.FUNCTIONS["torch.set_default_dtype"] = Devices._set_default_dtype
 Devices.FUNCTIONS["torch.set_default_device"] = Devices._set_default_device
+Devices.FUNCTIONS["torch.cuda.is_available"] = Devices._is_available
 Devices.FUNCTIONS["torch.cuda.set_device"] = Devices._set_device
 Devices.METHODS[("torch.device", ".type")] = Devices._device_type
 for _name in LOADER_PARAMETERS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
@@ -12,6 +13,8 @@ from memlint.analysis.axes import dense_any_rank
 from memlint.analysis.interpreter.machine import UNKNOWN, Machine, dotted, text_of
 from memlint.analysis.knowledge import Args, SliceValue
 from memlint.analysis.values import (
+    WITH_CUDA,
+    WITHOUT_CUDA,
     Absent,
     Alternatives,
     Bound,
@@ -66,6 +69,7 @@ OPERATORS: dict[type[ast.AST], str] = {
 }
 
 KNOWN_ITEMS = 16
+BUILTINS = frozenset(dir(builtins))
 INTERFACES = ("__cuda_array_interface__", "__array_interface__")
 
 
@@ -86,6 +90,8 @@ class Expressions(Machine):
         value = self.read(node.id)
         if value is not None:
             return value
+        if node.id not in BUILTINS:
+            self.frame.missed = True
         return Ref(f"builtins.{node.id}")
 
     def _formatted(self, node: ast.JoinedStr) -> Value:
@@ -211,8 +217,10 @@ class Expressions(Machine):
                 return Const(-value.value)
         if isinstance(value, Tensor):
             return self._array_operation(OPERATORS.get(type(node.op), ""), (value,), node)
-        if isinstance(node.op, ast.Not) and isinstance(value, Const):
-            return Const(not value.value)
+        if isinstance(node.op, ast.Not):
+            if isinstance(value, Const):
+                return Const(not value.value)
+            return Unknown(_OPPOSITE.get(cuda_condition(value), ""), deps_of(value))
         return Unknown(deps=deps_of(value))
 
     def _boolean(self, node: ast.BoolOp) -> Value:
@@ -228,7 +236,7 @@ class Expressions(Machine):
         if isinstance(left, Tensor) and len(right) == 1:
             return self._array_operation(OPERATORS.get(type(node.ops[0]), ""), (left, *right), node)
         deps = frozenset().union(deps_of(left), *(deps_of(v) for v in right))
-        return Unknown(deps=deps)
+        return Unknown(_asked_device(node.ops[0], left, right[0]), deps)
 
     def _conditional(self, node: ast.IfExp) -> Value:
         raise NotImplementedError
@@ -550,6 +558,26 @@ def _picks_element(tensor: Tensor, items: tuple[Value | SliceValue, ...]) -> boo
     if any(isinstance(item, (SliceValue, Tensor, Sequence)) for item in items):
         return False
     return len(items) == rank or (rank is None and len(items) > 1)
+
+
+_OPPOSITE = {WITH_CUDA: WITHOUT_CUDA, WITHOUT_CUDA: WITH_CUDA}
+
+
+def cuda_condition(value: Value) -> str:
+    """Whether a condition holds only with CUDA, or only without; empty for all others."""
+    for one in alternatives(value):
+        if isinstance(one, Unknown) and one.origin in _OPPOSITE:
+            return one.origin
+    return ""
+
+
+def _asked_device(op: ast.cmpop, left: Value, right: Value) -> str:
+    """``device.type == "cuda"`` and its like, as a condition."""
+    named = [side.value for side in (left, right) if isinstance(side, Const)]
+    if not any(name in ("cuda", "cpu") for name in named):
+        return ""
+    holds = isinstance(op, (ast.Eq, ast.In, ast.Is))
+    return WITH_CUDA if holds == ("cuda" in named) else WITHOUT_CUDA
 
 
 def is_nothing(value: Value) -> bool:

@@ -87,7 +87,7 @@ class Interpreter(Arrays):
     def _enter(self, function: Function) -> None:
         self.frame.live = True
         self.frame.loops = []
-        self.frame.conditions = 0
+        self.frame.conditions = self.frame.without_cuda = 0
         self.run(function, Args(), entry=True)
 
     def _grew(self, instance: Instance) -> bool:

@@ -114,7 +114,11 @@ class Frame:
     returns: list[Value] = field(default_factory=list)
     yields: list[Value] = field(default_factory=list)
     conditions: int = 0
+    # More than zero in code that runs only where CUDA is not used.
+    without_cuda: int = 0
     live: bool = True
+    # Whether a name was read that is not bound (yet) on this path.
+    missed: bool = False
     nests: dict[int, LoopNest] = field(default_factory=dict)
     slots: dict[int, SlotStore] = field(default_factory=dict)
 

@@ -7,11 +7,13 @@ import re
 from collections.abc import Callable, Iterable
 
 from memlint.analysis.interpreter.calls import Calls
+from memlint.analysis.interpreter.expressions import cuda_condition
 from memlint.analysis.interpreter.machine import UNKNOWN, dotted, name_of
 from memlint.analysis.interpreter.refine import refinements
 from memlint.analysis.interpreter.state import Scope, Variables, merge
 from memlint.analysis.knowledge import Args, SliceValue, canonical
 from memlint.analysis.values import (
+    WITH_CUDA,
     Absent,
     Alternatives,
     Class,
@@ -205,11 +207,18 @@ class Statements(Calls):
         before = self.scope.vars
         states: list[Variables | None] = []
         raises = isinstance(node.body[-1], ast.Raise)
+        cuda = _needs_cuda(node.test, test)
+        frame = self.frame
         for truth, body in ((True, node.body), (False, node.orelse)):
             self.scope.vars = dict(before)
             self._refine(node.test, truth=truth, certain=raises and not truth)
+            without = cuda is (not truth)
+            frame.without_cuda += without
             states.append(self._branch(body))
+            frame.without_cuda -= without
         self._continue_with(states)
+        if cuda is not None and states[not cuda] is None:
+            frame.without_cuda += 1
 
     def _branch(self, body: list[ast.stmt]) -> Variables | None:
         self.frame.conditions += 1
@@ -256,9 +265,14 @@ class Statements(Calls):
         test = self.evaluate(node.test)
         if isinstance(test, Const):
             return self.evaluate(node.body if test.value else node.orelse)
-        return join(
-            (self._where(node.test, node.body, True), self._where(node.test, node.orelse, False))
-        )
+        cuda = _needs_cuda(node.test, test)
+        sides = []
+        for truth, side in ((True, node.body), (False, node.orelse)):
+            without = cuda is (not truth)
+            self.frame.without_cuda += without
+            sides.append(self._where(node.test, side, truth))
+            self.frame.without_cuda -= without
+        return join(sides)
 
     def _where(self, test: ast.expr, node: ast.expr, truth: bool) -> Value:
         if next(refinements(test, truth=truth), None) is None:
@@ -469,6 +483,16 @@ def _last_name(node: ast.expr) -> str:
     while isinstance(node, (ast.Call, ast.Subscript)):
         node = node.func if isinstance(node, ast.Call) else node.value
     return getattr(node, "id", getattr(node, "attr", ""))
+
+
+def _needs_cuda(test: ast.expr, value: Value) -> bool | None:
+    """Whether a condition holds just where CUDA is used (or is not); ``None`` for all others."""
+    condition = cuda_condition(value)
+    if condition:
+        return condition == WITH_CUDA
+    name = test.id if isinstance(test, ast.Name) else getattr(test, "attr", "")
+    words = name.lower().split("_")
+    return True if {"cuda", "gpu"} & set(words) and "no" not in words else None
 
 
 Statements._STATEMENTS = {
