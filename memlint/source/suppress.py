@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-_MARKER = re.compile(r"#[^\n]*(?:memlint:|noqa)", re.IGNORECASE)
+_MARKER = re.compile(r"memlint:|noqa", re.IGNORECASE)
 _OWN = re.compile(r"memlint:\s*(?P<verb>[\w-]*)\s*(?P<list>\[(?P<items>[^\]\n]*)\]|\[)?")
 _NOQA = re.compile(
     r"#\s*noqa\b(?P<list>\s*:\s*(?P<items>[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*)?)?", re.IGNORECASE
