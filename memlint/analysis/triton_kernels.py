@@ -40,6 +40,55 @@ def written_parameters(kernel: Kernel) -> frozenset[str]:
     return frozenset(written)
 
 
+class Addresses:
+    """Which parameters the addresses that a kernel loads from and stores to are made of."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._made_of: dict[str, set[str]] = {a.arg: {a.arg} for a in _parameters(kernel)}
+        for _ in range(2):  # what a loop carries over is seen the second time
+            for statement in ast.walk(kernel):
+                self._follow(statement)
+        self.addresses = [
+            self._sources(call.args[0]) for call in _calls(kernel) if self._takes_address(call)
+        ]
+
+    def go_with(self, strides: frozenset[str]) -> set[str]:
+        """The parameters of addresses that one of these parameters is a part of."""
+        found = [sources for sources in self.addresses if sources & strides]
+        return set().union(*found)
+
+    @staticmethod
+    def _takes_address(call: ast.Call) -> bool:
+        last = _last_name(call.func)
+        known = last in ("load", "store", "make_block_ptr", "make_tensor_descriptor")
+        return bool(call.args) and (known or last.startswith("atomic_"))
+
+    def _follow(self, statement: ast.AST) -> None:
+        match statement:
+            case ast.Assign(targets=targets, value=value):
+                sources = self._sources(value)
+                for target in targets:
+                    for name in _names(target):
+                        self._made_of.setdefault(name, set()).update(sources)
+            case ast.AugAssign(target=ast.Name(id=name), value=value):
+                self._made_of.setdefault(name, set()).update(self._sources(value))
+
+    def _sources(self, node: ast.expr) -> set[str]:
+        """The parameters in an expression, but for those behind memory that is read."""
+        match node:
+            case ast.Name(id=name):
+                return self._made_of.get(name, set())
+            case ast.Call(func=func) if _last_name(func) == "load":
+                return set()
+            case ast.Call(args=args, keywords=keywords):
+                if _last_name(node.func) == "make_block_ptr":
+                    args = [*args, *(k.value for k in keywords)]
+                base = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+                return set().union(*(self._sources(part) for part in (*base, *args)))
+        parts = [p for p in ast.iter_child_nodes(node) if isinstance(p, ast.expr)]
+        return set().union(*(self._sources(part) for part in parts))
+
+
 def flat_pointers(kernel: Kernel) -> frozenset[str] | None:
     """The pointer parameters of a kernel that treats memory as one flat row of elements.
 

@@ -242,6 +242,8 @@ class Calls(Expressions):
             for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True)
             if d is not None
         )
+        every = (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)
+        annotations = {a.arg: a.annotation for a in every if a.annotation is not None}
         for index, name in enumerate(names):
             if index < len(positional):
                 variables[name] = positional[index]
@@ -251,7 +253,7 @@ class Calls(Expressions):
             if name in keywords:
                 variables[name] = keywords.pop(name)
                 continue
-            unknown = Unknown("parameter")
+            unknown = Unknown(_library_of(annotations.get(name)))
             default = self.evaluate(defaults[name]) if name in defaults else None
             if default is None:
                 variables[name] = unknown
@@ -495,6 +497,16 @@ PLAIN_DECORATORS = (
 )  # fmt: skip
 # Functions of two arrays.
 PAIRED = frozenset({"torch.polar", "torch.complex"})
+
+
+def _library_of(annotation: ast.expr | None) -> str:
+    """What a parameter's annotation says of where it comes from."""
+    if annotation is None:
+        return "parameter"
+    text = ast.unparse(annotation)
+    if "ndarray" in text or "NDArray" in text or "ArrayLike" in text:
+        return "cupy" if text.startswith(("cp.", "cupy.")) else "numpy"
+    return "torch" if "Tensor" in text else "parameter"
 
 
 def _selects(name: str, args: Args) -> bool:

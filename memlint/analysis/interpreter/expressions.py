@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import Literal
 
 from memlint.analysis import knowledge
@@ -41,6 +43,7 @@ from memlint.analysis.values import (
     of_linear,
     plain,
     scale,
+    symbol_value,
 )
 
 # What the operators are called in the tables of array functions.
@@ -70,6 +73,7 @@ OPERATORS: dict[type[ast.AST], str] = {
 
 KNOWN_ITEMS = 16
 BUILTINS = frozenset(dir(builtins))
+OWN_TRANSPOSE = re.compile(r"\.m?T *(?::[^=\n]*)?=[^=]|\.m?T, [^=\n]*=[^=]")
 INTERFACES = ("__cuda_array_interface__", "__array_interface__")
 
 
@@ -306,16 +310,22 @@ class Expressions(Machine):
         return Bound(base, name)
 
     def _unknown_attribute(self, base: Unknown, name: str, node: ast.AST) -> Value:
-        if name in ("T", "mT"):
+        if name in ("T", "mT") and not self.has_own_transpose:
             return knowledge.attribute(self.assumed_tensor(base), name, node) or UNKNOWN
         if name in ("shape", "ctypes", "strides") or name in INTERFACES:
             return self._array_attribute(base, name, node)
         return Bound(base, name)
 
+    @cached_property
+    def has_own_transpose(self) -> bool:
+        """Whether ``T`` is also an attribute that the program gives its own objects."""
+        return OWN_TRANSPOSE.search(self.source.text) is not None
+
     def assumed_tensor(self, base: Unknown) -> Tensor:
         """An unknown object whose use shows it to be an array: dense by the one assumption."""
+        lib = base.origin if base.origin in ("torch", "numpy", "cupy") else ""
         return Tensor(
-            "",
+            lib,
             dense_any_rank(),
             devices=base.devices,
             assumed=True,
@@ -378,6 +388,9 @@ class Expressions(Machine):
 
     def _subscript_item(self, node: ast.expr) -> Value | SliceValue:
         if isinstance(node, ast.Slice):
+            windowed = self._window(node)
+            if windowed is not None:
+                return windowed
             return SliceValue(
                 *(
                     self.evaluate(n) if n else Const(None)
@@ -387,6 +400,24 @@ class Expressions(Machine):
         if isinstance(node, ast.Constant) and node.value is Ellipsis:
             return Const("...")
         return self.evaluate(node)
+
+    def _window(self, node: ast.Slice) -> SliceValue | None:
+        """``start : start + length``, where only the length is known."""
+        match node:
+            case ast.Slice(
+                lower=ast.Name(id=name) as lower,
+                upper=ast.BinOp(op=ast.Add(), left=ast.Name(id=again), right=length),
+                step=None,
+            ) if name == again:
+                start = self.evaluate(lower)
+                if start != UNKNOWN and start != Unknown("parameter"):
+                    return None
+                known = linear(self.evaluate(length))
+                if known is None:
+                    return None
+                symbol = symbol_value(Symbol("name", name, self.sites.at(node)))
+                return SliceValue(symbol, of_linear(add(symbol, known)), Const(None))
+        return None
 
     def _subscripted(
         self,

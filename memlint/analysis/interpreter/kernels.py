@@ -275,6 +275,8 @@ class Kernels(Launches):
             if registers(facts, library):
                 self.launch("extension", name, args, node, provenance=facts)
                 return
+        if f"{library}::" in self.imports_text:
+            return  # registered in Python, perhaps in this very program
         self.launch("foreign", name, args, node)
 
     def _process_group(self, args: Args, node: ast.AST) -> Value:

@@ -10,15 +10,18 @@ from dataclasses import replace
 from memlint.analysis.events import Argument, KernelLaunch
 from memlint.analysis.interpreter.frameworks import Frameworks
 from memlint.analysis.interpreter.handed import (
+    STRIDE_NAME,
     Given,
     array_behind,
     column_major,
     is_pointer,
+    is_strides,
     spread,
     with_strides,
 )
 from memlint.analysis.interpreter.state import Frame
 from memlint.analysis.knowledge import Args
+from memlint.analysis.triton_kernels import Addresses
 from memlint.analysis.values import Sequence, Tensor, Unknown, Value, alternatives
 
 Kernel = ast.FunctionDef | ast.AsyncFunctionDef
@@ -29,6 +32,7 @@ class Launches(Frameworks):
 
     pending: dict[tuple[int, ...], KernelLaunch]
     backends: list[Value]
+    addresses: dict[int, Addresses]
 
     def launch(
         self,
@@ -48,6 +52,7 @@ class Launches(Frameworks):
             order = {name: place for place, name in enumerate(parameters)}
             given.sort(key=lambda one: order.get(one.parameter or "", len(order)))
         arguments: list[Argument] = []
+        along = self._addressed_with_strides(kernel, given)
         for one, strided in zip(given, with_strides(given), strict=True):
             array = array_behind(one.value)
             arguments.append(
@@ -56,7 +61,7 @@ class Launches(Frameworks):
                     one.text,
                     array,
                     one.parameter,
-                    strided,
+                    strided or one.parameter in along,
                     is_pointer(one.value),
                     self._came_from(array),
                     column_major(array),
@@ -67,6 +72,20 @@ class Launches(Frameworks):
         self.pending[key] = KernelLaunch(
             node, kind, callee, tuple(arguments), kernel, parameters, provenance
         )
+
+    def _addressed_with_strides(self, kernel: Kernel | None, given: list[Given]) -> set[str]:
+        """The parameters to whose addresses the kernel adds multiples of strides."""
+        strides = frozenset(
+            one.parameter
+            for one in given
+            if one.parameter and (STRIDE_NAME.search(one.label) or is_strides(one.value))
+        )
+        if kernel is None or not strides:
+            return set()
+        known = self.addresses.get(id(kernel))
+        if known is None:
+            known = self.addresses[id(kernel)] = Addresses(kernel)
+        return known.go_with(strides) - strides
 
     def tell_launches(self) -> Iterator[KernelLaunch]:
         """The launches of the program, in the order in which they were first met."""

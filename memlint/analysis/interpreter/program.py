@@ -41,6 +41,7 @@ class Interpreter(Arrays):
         self.declared = {}
         self.pending = {}
         self.backends = []
+        self.addresses = {}
         self.argument_types = {}
         self.operator_sources = []
         self.attribute_specs = {}

@@ -70,13 +70,35 @@ def _gathered(call: Call, receiver: Tensor, items: tuple[Value | SliceValue, ...
     picks them."""
     layout: Layout = OPAQUE
     only = items[0] if len(items) == 1 else None
-    if axes.contiguous(receiver.layout) is True and only is not None:
+    if axes.contiguous(receiver.layout) is not True:
+        return fresh(call, layout, of=(receiver,), dtype=receiver.dtype)
+    if only is not None:
         is_mask = isinstance(only, Tensor) and only.dtype in ("bool", None)
         layout = axes.dense_any_rank()
         if not is_mask and isinstance(only, Sequence) and only.items is not None:
             inner = receiver.sizes[1:] if receiver.sizes else None
             layout = layout if inner is None else axes.dense((len(only.items), *inner))
+    elif call.lib == "numpy" and _picks_columns(items):
+        layout = _columns(receiver, items[1])
     return fresh(call, layout, of=(receiver,), dtype=receiver.dtype)
+
+
+def _picks_columns(items: tuple[Value | SliceValue, ...]) -> bool:
+    """``x[:, [2, 0]]``: which numpy lays out with the list's axis outermost."""
+    if len(items) != 2 or not isinstance(items[0], SliceValue):
+        return False
+    picked = items[1]
+    return isinstance(picked, Sequence) and all(
+        isinstance(item, Const) for item in picked.items or (None,)
+    )
+
+
+def _columns(receiver: Tensor, picked: Value | SliceValue) -> Layout:
+    if receiver.layout.axes is None:
+        return axes.transpose(axes.dense_any_rank(), 0, 1)
+    rest = (receiver.sizes or ())[2:]
+    count = len(picked.items) if isinstance(picked, Sequence) and picked.items else None
+    return axes.transpose(axes.dense((count, None, *rest)), 0, 1)
 
 
 def attribute(receiver: Tensor, name: str, node: ast.AST) -> Value | None:

@@ -37,6 +37,7 @@ SHARED: Table = table(
     rows(views.chunk, "chunk", "x, 2", "x, 2, 1", "x, 2, dim=-1"),
     rows(views.split, "split", "x, 2", "x, 1, 1", "x, 2, dim=-1"),
     rows(views.split, "split_with_sizes", "x, [1, 1]", "x, [1, 2], 1"),
+    rows(views.tensor_split, "tensor_split", "x, 2", "x, 2, 1", "x, (1,), dim=-1", "x, 3, dim=-1"),
     rows(views.unbind, "unbind", "x", "x, 1", "x, dim=-1"),
     rows(views.same, "detach", "x"),
     rows(views.same, "positive resolve_conj resolve_neg", "x"),

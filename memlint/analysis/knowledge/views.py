@@ -311,6 +311,12 @@ def _cut_up(
     return Sequence("tuple", pieces)
 
 
+def tensor_split(call: Call) -> Value | None:
+    """``tensor_split(n or places, dim)``: pieces whose lengths may differ by one."""
+    count = integer(call.get("indices_or_sections", "sections", at=1))
+    return _cut_up(call, lambda size: None, count if count is not None and count > 0 else None)
+
+
 def unbind(call: Call) -> Value | None:
     """All positions of an axis."""
     base = call.tensor

@@ -113,9 +113,11 @@ class NoncontiguousIntoKernel(Rule):
     applicability = Applicability.UNSAFE
     needs = Needs(
         {
-            "triton", "RawKernel", "RawModule", "ctypes", "cffi", "cpp_extension", "distributed",
-            "torch.ops",
-        }
+            "triton", "RawKernel", "RawModule", "ctypes", "dlopen", "cpp_extension", "torch.ops",
+            "all_reduce", "all_gather", "all_to_all", "reduce_scatter", "dist.broadcast",
+            "dist.reduce", "dist.gather", "dist.scatter", "distributed.broadcast",
+            "distributed.reduce", "distributed.gather", "distributed.scatter",
+        },
     )  # fmt: skip
 
     def check(self, launch: KernelLaunch) -> Iterator[Draft]:
