@@ -172,8 +172,9 @@ class Interpreter(Arrays):
 
     def _records_of_parts(self, site: Site, parts: Parts) -> list[ModelRecord]:
         """What was done to those parts of a model that hold convolutions."""
-        known = [(s, v) for s, v in parts.sites if s in self.models and s is not site]
-        return [self.models[s] for s, v in known if self.parts_of(v).convolutions]
+        known = [(self.models.get(s), v) for s, v in parts.sites if s is not site]
+        told = [(r, v) for r, v in known if r is not None and r.tells_of_running]
+        return [r for r, v in told if self.parts_of(v).convolutions]
 
     def _stray(self) -> list[Use]:
         """Conversions that may be of any model: of unknown objects, or by unseen means."""

@@ -54,6 +54,11 @@ class ModelRecord:
     exports: dict[int, Use] = field(default_factory=dict)
     trained: bool = False
 
+    @property
+    def tells_of_running(self) -> bool:
+        """Whether anything is known of how the model runs."""
+        return bool(self.precisions or self.formats or self.compiles or self.calls or self.exports)
+
     def move(self, node: ast.AST, text: str, devices: frozenset[str]) -> None:
         known = self.moves.get(id(node))
         devices = devices | (known.devices if known else frozenset())
