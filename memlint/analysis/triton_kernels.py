@@ -17,27 +17,9 @@ _POSITIONAL = frozenset(
         "make_tensor_descriptor", "advance", "rand", "randint", "randn", "philox",
     }
 )  # fmt: skip
+_DESCRIBERS = ("make_block_ptr", "make_tensor_descriptor")
 _HINTS = frozenset({"max_contiguous", "multiple_of", "max_constancy"})
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Pass, ast.Return)
-
-
-def written_parameters(kernel: Kernel) -> frozenset[str]:
-    """The parameters that the kernel stores through, as far as its own body tells."""
-    names: dict[str, set[str]] = {a.arg: {a.arg} for a in _parameters(kernel)}
-    for node in ast.walk(kernel):
-        if isinstance(node, ast.Assign):
-            sources = set().union(*(names.get(name, ()) for name in _names(node.value)))
-            for target in node.targets:
-                for name in _names(target):
-                    names.setdefault(name, set()).update(sources)
-    written: set[str] = set()
-    for call in _calls(kernel):
-        last = _last_name(call.func)
-        if (last == "store" or last.startswith("atomic_")) and call.args:
-            where = call.args[0] if _is_language(call.func) else call.func
-            for name in _names(where):
-                written |= names.get(name, set())
-    return frozenset(written)
 
 
 class Addresses:
@@ -48,20 +30,35 @@ class Addresses:
         for _ in range(2):  # what a loop carries over is seen the second time
             for statement in ast.walk(kernel):
                 self._follow(statement)
-        self.addresses = [
-            self._sources(call.args[0]) for call in _calls(kernel) if self._takes_address(call)
-        ]
+        self.loaded: set[str] = set()
+        self.stored: set[str] = set()
+        self._together: list[set[str]] = []
+        for call in _calls(kernel):
+            self._note(call)
+
+    def _note(self, call: ast.Call) -> None:
+        last = _last_name(call.func)
+        atomic = last.startswith("atomic_")
+        if not atomic and last not in ("load", "store", *_DESCRIBERS):
+            return
+        if call.args and (atomic or _is_language(call.func)):
+            sources = self._sources(call.args[0])
+        elif isinstance(call.func, ast.Attribute):
+            sources = self._sources(call.func.value)
+        else:
+            return
+        if last in _DESCRIBERS:
+            sources = self._sources(call)
+        if last == "load" or atomic:
+            self.loaded |= sources
+        if last == "store" or atomic:
+            self.stored |= sources
+        self._together.append(sources)
 
     def go_with(self, strides: frozenset[str]) -> set[str]:
         """The parameters of addresses that one of these parameters is a part of."""
-        found = [sources for sources in self.addresses if sources & strides]
+        found = [sources for sources in self._together if sources & strides]
         return set().union(*found)
-
-    @staticmethod
-    def _takes_address(call: ast.Call) -> bool:
-        last = _last_name(call.func)
-        known = last in ("load", "store", "make_block_ptr", "make_tensor_descriptor")
-        return bool(call.args) and (known or last.startswith("atomic_"))
 
     def _follow(self, statement: ast.AST) -> None:
         match statement:
@@ -73,19 +70,16 @@ class Addresses:
             case ast.AugAssign(target=ast.Name(id=name), value=value):
                 self._made_of.setdefault(name, set()).update(self._sources(value))
 
-    def _sources(self, node: ast.expr) -> set[str]:
+    def _sources(self, node: ast.expr | ast.keyword) -> set[str]:
         """The parameters in an expression, but for those behind memory that is read."""
         match node:
             case ast.Name(id=name):
                 return self._made_of.get(name, set())
             case ast.Call(func=func) if _last_name(func) == "load":
                 return set()
-            case ast.Call(args=args, keywords=keywords):
-                if _last_name(node.func) == "make_block_ptr":
-                    args = [*args, *(k.value for k in keywords)]
-                base = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-                return set().union(*(self._sources(part) for part in (*base, *args)))
-        parts = [p for p in ast.iter_child_nodes(node) if isinstance(p, ast.expr)]
+            case ast.keyword(value=value):
+                return self._sources(value)
+        parts = [p for p in ast.iter_child_nodes(node) if isinstance(p, (ast.expr, ast.keyword))]
         return set().union(*(self._sources(part) for part in parts))
 
 

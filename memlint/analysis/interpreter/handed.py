@@ -31,11 +31,15 @@ _POINTER_AFFIX = re.compile(r"^p_|_?(?:ptrs?|pointer|tensor)$")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One argument: where it is written, its value, the parameter that takes it if known."""
+    """One argument: where it is written, its value, the parameter that takes it if known.
+
+    ``unseen`` where it is not written in the call itself (``**options``): ``node`` is the call.
+    """
 
     node: ast.AST
     value: Value
     parameter: str | None = None
+    unseen: bool = False
 
     @property
     def label(self) -> str:
@@ -55,6 +59,8 @@ class Given:
                 text = one.fact("text")
                 if isinstance(text, Const):
                     return str(text.value)
+        if self.unseen and self.parameter is not None:
+            return self.parameter
         return text_of(self.node)
 
 

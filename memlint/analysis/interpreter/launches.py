@@ -151,7 +151,7 @@ def _given(
     for index, value in enumerate(args.positional):
         shown = nodes[index] if aligned else node
         name = parameters[index] if index < len(parameters) and not args.open else None
-        yield from (Given(shown, part, name) for part in spread(value))
+        yield from (Given(shown, part, name, shown is node) for part in spread(value))
     for keyword, value in args.keywords.items():
         shown = keywords.get(keyword, node)
-        yield from (Given(shown, part, keyword) for part in spread(value))
+        yield from (Given(shown, part, keyword, shown is node) for part in spread(value))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from memlint.analysis import axes
 from memlint.analysis.events import Argument, KernelLaunch
 from memlint.analysis.extensions import inline_source, reads_bare_memory
-from memlint.analysis.triton_kernels import flat_pointers, written_parameters
+from memlint.analysis.triton_kernels import Addresses, flat_pointers
 from memlint.analysis.values import Const, Tensor, Value, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
@@ -218,6 +218,12 @@ def _shown(text: str) -> str:
     return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
 
 
+def _last_step(node: ast.AST) -> str:
+    """The text of what made a layout; of a long chain its end, which is what did."""
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= SHOWN else "..." + text[3 - SHOWN :]
+
+
 def _listed(texts: Sequence[str]) -> str:
     quoted = [f"`{text}`" for text in dict.fromkeys(texts)]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
@@ -226,20 +232,35 @@ def _listed(texts: Sequence[str]) -> str:
 def _message(
     launch: KernelLaunch, suspects: Sequence[Argument], assumed: Sequence[Argument]
 ) -> str:
-    one = len({s.text for s in suspects}) == 1
-    made = {_shown(ast.unparse(t.born)) for s in suspects for t in _tensors(s.value) if t.born}
-    made.discard(_shown(suspects[0].text))
-    told = f" (made by `{made.pop()}`)" if len(made) == 1 else ""
-    subject = f"{_listed([_shown(s.text) for s in suspects])} {'is' if one else 'are'}"
+    made = {_last_step(t.born) for s in suspects for t in _tensors(s.value) if t.born}
+    names = [_shown(s.text) for s in suspects]
+    one = len(set(names)) == 1
+    handed_in = _place(launch, suspects) is not launch.node
+    if handed_in and len(made) == 1:
+        names = list(made)
+    told = f" (made by `{min(made)}`)" if len(made) == 1 and not made <= set(names) else ""
+    message = f"{_listed(names)} {'is' if one else 'are'} not contiguous{told}, and "
+    pointers = "its pointer" if one else "their pointers"
+    callee = f"`{_shown(launch.callee)}`"
     if launch.kind == "collective":
-        effect = f"NCCL refuses tensors that are not contiguous, so `{launch.callee}` raises"
+        message += f"NCCL refuses tensors that are not contiguous: {callee} raises."
+    elif _confidence(launch) is Confidence.LOW:
+        message += f"{callee} may go by {pointers}: {_harm(launch, suspects)}."
+    elif handed_in:
+        inside = _listed([_shown(s.text) for s in suspects])
+        message += f"reaches {callee} as {inside} by {pointers} only: {_harm(launch, suspects)}."
     else:
-        pointers = "its pointer" if one else "their pointers"
-        effect = f"`{_shown(launch.callee)}` sees only {pointers}: it will read the wrong elements"
-    message = f"{subject} not contiguous{told}, and {effect}"
+        message += f"{callee} sees only {pointers}: {_harm(launch, suspects)}."
     if len(assumed) == len(suspects):
-        message += ", assuming that the tensor it is a view of is dense row-major"
-    return message + "."
+        message += f" Assumes that what {'it is a view' if one else 'they are views'} of is dense."
+    return message
+
+
+def _harm(launch: KernelLaunch, suspects: Sequence[Argument]) -> str:
+    uses = [_used(launch, one) for one in suspects]
+    reads, writes = any(r for r, _ in uses), any(w for _, w in uses)
+    verb = "read and write" if reads and writes else "write to" if writes else "read"
+    return f"it will {verb} the wrong elements"
 
 
 def _related(launch: KernelLaunch, suspects: Sequence[Argument]) -> list[Related]:
@@ -255,32 +276,58 @@ def _related(launch: KernelLaunch, suspects: Sequence[Argument]) -> list[Related
 
 
 def _help(launch: KernelLaunch, suspects: Sequence[Argument]) -> str:
-    text = _shown(suspects[0].text)
-    if any(t.lib == "numpy" for s in suspects for t in _tensors(s.value)):
-        return f"pass `np.ascontiguousarray({text})`, kept in a variable while it is in use"
-    if _written(launch, suspects[0]):
+    first = suspects[0]
+    text = _shown(first.text)
+    reads, writes = _used(launch, first)
+    copy = _dense_copy(launch, first, text)
+    if launch.kind == "collective" and writes:
+        return f"work on a copy, `dense = {copy}`, and copy it back with `copy_`"
+    if writes and not reads:
         return (
             "allocate it with `torch.empty(shape)` or `memory_format=torch.contiguous_format`, "
             "or pass its strides and index with them"
         )
-    if launch.kind in ("collective", "extension"):
-        return f"pass `{text}.contiguous()`"
-    return f"pass `{text}.contiguous()`, or pass its strides and index with them"
+    if first.pointer:
+        return f"take the address of `{copy}`, kept in a variable while it is in use"
+    if writes:
+        return f"work on a copy, `dense = {copy}`, or pass its strides and index with them"
+    if launch.kind in ("triton", "cupy"):
+        return f"pass `{copy}`, or pass its strides and index with them"
+    return f"pass `{copy}`"
 
 
-def _written(launch: KernelLaunch, argument: Argument) -> bool | None:
-    """Whether the launch writes the argument; ``None`` where that cannot be seen."""
+def _dense_copy(launch: KernelLaunch, argument: Argument, text: str) -> str:
+    libs = {tensor.lib for tensor in _tensors(argument.value)}
+    if libs == {""}:
+        written = ast.unparse(argument.node)
+        libs = {"numpy"} if ".ctypes" in written else libs
+        libs = {"cupy"} if launch.kind == "cupy" and "data_ptr" not in written else libs
+    if "numpy" in libs:
+        return f"np.ascontiguousarray({text})"
+    return f"cupy.ascontiguousarray({text})" if "cupy" in libs else f"{text}.contiguous()"
+
+
+def _used(launch: KernelLaunch, argument: Argument) -> tuple[bool, bool]:
+    """Whether the launch reads the argument, and whether it writes it, as far as is seen."""
     if launch.kernel is not None:
-        return argument.parameter in written_parameters(launch.kernel)
-    if launch.kind == "collective":
-        return argument.parameter not in READ_BY_COLLECTIVES
-    return None
+        addresses = Addresses(launch.kernel)
+        stored = argument.parameter in addresses.stored
+        return argument.parameter in addresses.loaded or not stored, stored
+    if launch.kind == "collective" and argument.parameter not in READ_BY_COLLECTIVES:
+        return False, True
+    return True, False
+
+
+def _only_read(launch: KernelLaunch, argument: Argument) -> bool:
+    """Whether it is certain that nothing is written to the argument."""
+    seen = launch.kernel is not None or launch.kind == "collective"
+    return seen and not _used(launch, argument)[1]
 
 
 def _fix(launch: KernelLaunch, suspects: Sequence[Argument]) -> DraftFix | None:
     replacements = []
     for one in suspects:
-        if one.pointer or one.node is launch.node or _written(launch, one) is not False:
+        if one.pointer or one.node is launch.node or not _only_read(launch, one):
             return None
         if not isinstance(one.node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
             return None
