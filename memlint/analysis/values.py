@@ -47,7 +47,11 @@ class Symbol:
 
 
 class Value:
-    """Base class of abstract values."""
+    """Base class of abstract values.
+
+    What holds other values is hashed without them: values share parts, so that a hash that
+    goes through all of them would go through some of them very often.
+    """
 
     __slots__ = ()
 
@@ -113,8 +117,8 @@ class Sequence(Value):
     ``element`` then stands for each item."""
 
     kind: str
-    items: tuple[Value, ...] | None
-    element: Value = Unknown()
+    items: tuple[Value, ...] | None = field(hash=False)
+    element: Value = field(default=Unknown(), hash=False)
     site: Site | None = None
 
 
@@ -122,7 +126,7 @@ class Sequence(Value):
 class Mapping(Value):
     """A dictionary with string keys; ``complete`` where no other keys can be in it."""
 
-    items: tuple[tuple[str, Value], ...]
+    items: tuple[tuple[str, Value], ...] = field(hash=False)
     complete: bool
     site: Site | None = None
 
@@ -193,7 +197,7 @@ class Object(Value):
 
     cls: str
     site: Site
-    facts: tuple[tuple[str, Value], ...] = ()
+    facts: tuple[tuple[str, Value], ...] = field(default=(), hash=False)
 
     def fact(self, key: str) -> Value:
         """The argument it was made with, or ``Absent``."""

@@ -185,11 +185,13 @@ class Loops(Nests):
         inner = opened[-1]
         self.start_prange(node, loops)
         breaks: list[Variables] = []
+        missed = frame.missed
         try:
             for _ in range(PASSES):
                 inner.breaks, inner.continues, inner.accesses = [], [], []
                 inner.conditions = frame.conditions = conditions
                 self.scope.vars = dict(header)
+                frame.missed = False
                 start_pass()
                 self.execute_body(body)
                 ends = [*inner.continues, *([self.scope.vars] if frame.live else [])]
@@ -197,12 +199,19 @@ class Loops(Nests):
                 breaks = inner.breaks
                 merged = merge([header, *ends])
                 new = _widen(header, merged or header, loops[-1].symbol)
-                if new == header:
+                missed = missed or frame.missed
+                settled = all(new.get(name) == value for name, value in header.items())
+                if settled and len(new) == len(header):
                     break
                 header = new
+                if settled and not frame.missed:
+                    # What the body binds first, it bound before it read it: a second reading
+                    # would find the same.
+                    break
         finally:
             del frame.loops[len(frame.loops) - len(opened) :]
             frame.workers, frame.conditions = workers, conditions
+            frame.missed = missed
         self.note_nest(opened)
         after: list[Variables | None] = [] if endless and breaks else [header]
         if not (endless and not breaks):

@@ -215,7 +215,8 @@ def split(call: Call) -> Value | None:
         return None
     fixed = call.options[0] if call.options else None
     axis = fixed if isinstance(fixed, int) else integer(call.get("axis", at=2), 0)
-    size = base.sizes[axis] if base.sizes and axis is not None and axis < len(base.sizes) else None
+    place = axes.resolve(axis, len(base.sizes)) if base.sizes and axis is not None else None
+    size = base.sizes[place] if base.sizes and place is not None else None
     if size is None or type(size) is not int:
         return Sequence("list", None, view(call, base, axes.narrow(base.layout, axis, None)))
     count = integer(call.get("indices_or_sections", at=1))
