@@ -14,11 +14,12 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from memlint.findings import Applicability, Confidence, FileError, Severity
 
@@ -26,17 +27,37 @@ ENTRY_POINT_GROUP = "memlint.rules"
 DOCS_URL = "https://memlint.readthedocs.io/rules/{name}/"
 
 
+Word: TypeAlias = str | re.Pattern[str]
+
+
 class Needs:
     """Words that a source must hold before a rule can have anything to say about it.
 
     Each group is a set of words, one of which must occur somewhere in the text; all
     groups must be satisfied.  Words are plain substrings: they are a sieve, not a proof.
+
+    ``units`` are groups of words (or patterns) for a single function, counting with it what
+    it calls, and with a method what its class's ``__init__`` holds (with ``classwide``: what
+    all its methods do).  Functions that do not satisfy them are only read where others call
+    them.  A word of ``also`` is what may speak against a finding: who holds one is read too,
+    once there is anything to be found.  Without ``units``, and where a word of ``whole`` occurs in the source, all are read.
     """
 
-    __slots__ = ("groups",)
+    __slots__ = ("also", "classwide", "groups", "units", "whole")
 
-    def __init__(self, *groups: Iterable[str]) -> None:
+    def __init__(
+        self,
+        *groups: Iterable[str],
+        units: Iterable[Iterable[Word]] = (),
+        whole: Iterable[str] = (),
+        also: Iterable[str] = (),
+        classwide: bool = False,
+    ) -> None:
         self.groups: tuple[frozenset[str], ...] = tuple(frozenset(group) for group in groups)
+        self.units: tuple[frozenset[Word], ...] = tuple(frozenset(group) for group in units)
+        self.whole: frozenset[str] = frozenset(whole)
+        self.also: frozenset[Word] = frozenset(also)
+        self.classwide = classwide
 
     def met_by(self, holds: Callable[[str], bool]) -> bool:
         """Whether each group has a word for which ``holds`` is true."""

@@ -11,18 +11,30 @@ from memlint.source.model import Source
 
 
 def analyze(
-    source: Source, tree: ast.Module, rules: Sequence[Rule], settings: Settings
+    source: Source,
+    tree: ast.Module,
+    rules: Sequence[Rule],
+    settings: Settings,
+    *,
+    sieve: bool = True,
 ) -> Iterator[Draft | RuleFailure]:
-    """The findings of ``rules`` in a program, as drafts; a rule that raises is a failure entry."""
+    """The findings of ``rules`` in a program, as drafts; a rule that raises is a failure entry.
+
+    Without ``sieve`` every function is read, not only the candidates: slower, same findings.
+    """
     from memlint.analysis.dispatch import Dispatcher
     from memlint.analysis.events import ProgramStart
+    from memlint.analysis.index import Index
     from memlint.analysis.interpreter import Interpreter
 
     dispatcher = Dispatcher(rules)
     yield from dispatcher.send(ProgramStart(tree, source))
     if not dispatcher.wants_meaning:
         return
-    interpreter = Interpreter(source, tree, settings.target_device)
+    index = Index(source, tree, (rule.needs for rule in rules)) if sieve else None
+    if index is not None and not index.wants_any:
+        return
+    interpreter = Interpreter(source, tree, settings.target_device, index)
     for event in interpreter.events_of_program():
         yield from dispatcher.send(event)
 

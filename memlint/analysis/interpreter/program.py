@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from memlint.analysis.events import Event, LoaderBuilt, ModelPlaced, ProgramEnd, Use
+from memlint.analysis.index import Index
 from memlint.analysis.interpreter.arrays import Arrays
 from memlint.analysis.interpreter.layers import Parts
 from memlint.analysis.interpreter.machine import OutOfBudgetError, text_of
@@ -22,8 +23,11 @@ TRAINING_WORDS = ("backward(", "training_step", "optim.")
 class Interpreter(Arrays):
     """Reads one program and tells what it finds as events."""
 
-    def __init__(self, source: Source, tree: ast.Module, target_device: str) -> None:
+    def __init__(
+        self, source: Source, tree: ast.Module, target_device: str, index: Index | None = None
+    ) -> None:
         super().__init__(source, tree)
+        self._index = index
         self.target_device = target_device
         self.memo = {}
         self.targets = {}
@@ -73,7 +77,7 @@ class Interpreter(Arrays):
         """Functions and methods that the program itself never calls, as others would."""
         entered: list[Function] = []
         for function, owner in self._worklist():
-            if id(function.node) in self.entered:
+            if id(function.node) in self.entered or not self._is_candidate(function):
                 continue
             receiver = self._self_of(owner, function) if owner is not None else None
             bound = Function(function.node, function.scope, receiver, function.name)
@@ -84,6 +88,10 @@ class Interpreter(Arrays):
             receiver = function.bound
             if isinstance(receiver, Instance) and self._grew(receiver):
                 self._enter(function)
+
+    def _is_candidate(self, function: Function) -> bool:
+        """Whether a function is worth reading for its own sake."""
+        return self._index is None or self._index.wants(function.node)
 
     def _enter(self, function: Function) -> None:
         self.frame.live = True

@@ -95,6 +95,13 @@ class NchwConv(Rule):
         {"Conv2d", "Conv3d", "ConvTranspose2d", "ConvTranspose3d", "torchvision", "timm"},
         {"autocast", ".half", "float16", "fp16", "bf16", "precision=1", "16-mixed", '="16"'},
         {"cuda", "gpu", "prepare("},
+        units=[
+            {"Conv", "torchvision", "timm", "models."},
+            {".cuda", ".to(", "prepare(", ".fit(", "device(", "default_d"},
+            {"autocast", "half", "float16", "fp16", "bf16", "precision", "default_dtype"},
+        ],
+        also={"channels_last", "compile"},
+        classwide=True,
     )
     needs_device = "cuda"
 

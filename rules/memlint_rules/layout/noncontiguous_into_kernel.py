@@ -19,6 +19,25 @@ READ_BY_COLLECTIVES = frozenset({"input", "input_tensor"})
 SHOWN = 48
 
 
+_LAUNCHES = frozenset(
+    {
+        "triton", "RawKernel", "RawModule", "ctypes", "dlopen", "cpp_extension", "torch.ops",
+        "all_reduce", "all_gather", "all_to_all", "reduce_scatter", "dist.broadcast",
+        "dist.reduce", "dist.gather", "dist.scatter", "distributed.broadcast",
+        "distributed.reduce", "distributed.gather", "distributed.scatter", "distributed import",
+    }
+)  # fmt: skip
+# What makes a layout other than dense.
+_BIRTHS = frozenset(
+    {
+        ".T", ".mT", ".H", ".t()", "transpose", "permute", "movedim", "moveaxis", "swapaxes",
+        "swapdims", "rearrange", "[:,", "...", "::", "narrow", "select", "chunk", "split",
+        "unbind", "expand", "broadcast_to", "unfold", "diagonal", "as_strided", "channels_last",
+        "order=", "asfortran", ".real", ".imag", "sliding_window", "tensordot", "adjoint", ", :",
+    }
+)  # fmt: skip
+
+
 class NoncontiguousIntoKernel(Rule):
     """A strided view is handed to code that sees only its pointer.
 
@@ -111,14 +130,7 @@ class NoncontiguousIntoKernel(Rule):
     name = "noncontiguous-into-kernel"
     severity = Severity.ERROR
     applicability = Applicability.UNSAFE
-    needs = Needs(
-        {
-            "triton", "RawKernel", "RawModule", "ctypes", "dlopen", "cpp_extension", "torch.ops",
-            "all_reduce", "all_gather", "all_to_all", "reduce_scatter", "dist.broadcast",
-            "dist.reduce", "dist.gather", "dist.scatter", "distributed.broadcast",
-            "distributed.reduce", "distributed.gather", "distributed.scatter",
-        },
-    )  # fmt: skip
+    needs = Needs(_LAUNCHES, _BIRTHS, units=[_LAUNCHES | {"]("}, _BIRTHS])
 
     def check(self, launch: KernelLaunch) -> Iterator[Draft]:
         """Arguments of a launch whose strides are known to be odd and do not go along."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -132,7 +133,16 @@ class ColumnOrderLoop(Rule):
     severity = Severity.WARNING
     applicability = Applicability.UNSAFE
     needs = Needs(
-        {"for ", "while "}, {"numba", "[:, ", "[:,", "[..., ", ".T", "select(", "unbind("}
+        {"for ", "while "},
+        {"numba", "[:,", "[...,", ".T", "select(", "unbind("},
+        {"numba", "numpy", "torch"},
+        units=[
+            {"for ", "while "},
+            {"[:,", "[...,", ".T", "select(", "unbind("},
+            # A width of at least 1024; years in texts are none.
+            {re.compile(r"\b(?!199\d\b|20[12]\d\b)\d[\d_]{3,}|\d\s*(\*|<<)\s*\d|\*\* ?\d")},
+        ],
+        whole={"numba"},
     )
     supersedes: ClassVar[tuple[str, ...]] = ("prange-inner-loop", "python-element-loop")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -105,9 +106,18 @@ class FalseSharing(Rule):
     code, name = "MEM401", "false-sharing"
     severity = Severity.WARNING
     needs = Needs(
-        {"prange", "Thread", "Process", "Pool", "joblib", "spawn"},
+        {"numba", "threading", "multiprocessing", "concurrent", "joblib"},
+        {"prange", "pndindex", "Thread", "Process", "Pool", "Parallel", "spawn", "Executor"},
         {"] +=", "] -=", "] = ", "] |=", "] *="},
         {"for ", "while "},
+        units=[
+            {
+                re.compile(
+                    r"\b(prange|pndindex|Thread|Process|Pool|Parallel|spawn)\b"
+                    r"|ThreadPool|ProcessPool|Executor|delayed"
+                )
+            }
+        ],
     )
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from memlint.analysis.edits import call_with_keyword
@@ -115,7 +116,21 @@ class MissingPinMemory(Rule):
     name = "missing-pin-memory"
     severity = Severity.WARNING
     applicability = Applicability.SAFE
-    needs = Needs({"DataLoader"}, {"torch"}, {".to(", "cuda", "gpu", "prepare("})
+    needs = Needs(
+        {"DataLoader"},
+        {"torch"},
+        {".to(", "cuda", "gpu", "prepare("},
+        units=[
+            {
+                re.compile(
+                    r"DataLoader\s*[(,}\]]|\(\s*[\w.]*DataLoader\)\s*:|DataLoader as|= *[\w.]*DataLoader\b"
+                )
+            },
+            {".to(", "cuda", "gpu", "copy_(", "prepare(", ".fit("},
+        ],
+        also={"pin_memory"},
+        classwide=True,
+    )
     needs_device = "cuda"
 
     def check(self, loader: LoaderBuilt) -> Iterator[Draft]:

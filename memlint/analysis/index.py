@@ -1,0 +1,203 @@
+"""The index of a program: its units, and which of them are candidates.
+
+A *unit* is a function at the top of a module or a method, with the functions nested in it;
+the statements outside of functions are one more.  The index is a sieve: by the words that
+the listening rules declare for units, it tells which the interpreter need not enter.  It
+holds no logic of any rule, and errs on the side of entering.
+
+A unit *reaches* what it holds itself and what is reached by any function or class of the
+program that it names, since the interpreter follows its calls; a method reaches what its
+class's ``__init__`` does.  A unit is a candidate for a rule if it reaches a word of each of
+the rule's groups.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from memlint.rule import Needs, Word
+from memlint.source.model import Source
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A function (or the module), the class it is a method of, its text, the names in it."""
+
+    node: ast.AST
+    name: str
+    owner: str
+    text: str
+    names: frozenset[str]
+
+
+class Index:
+    """Which functions of a program are candidates for the rules with these needs."""
+
+    def __init__(self, source: Source, tree: ast.Module, needs: Iterable[Needs]) -> None:
+        self._lines = source.lines
+        self._wanted: set[int] | None = None
+        sieves = list(needs)
+        if any(not n.units or any(word in source.text for word in n.whole) for n in sieves):
+            return
+        outside = list(self._outside(tree.body))
+        text = "\n".join(text for text, _, is_import in outside if not is_import)
+        module = Unit(tree, "", "", text, frozenset(_NAME.findall(text)))
+        units = [module, *self._units(tree.body, "")]
+        self._known = {id(unit.node) for unit in units}
+        graph = _Graph(units)
+        self._wanted = set()
+        for one in sieves:
+            self._wanted |= self._candidates(graph, one, outside)
+        self._wants_any = bool(self._wanted)
+
+    def wants(self, function: ast.AST) -> bool:
+        """Whether a function is worth entering for its own sake; nested ones always are."""
+        if self._wanted is None:
+            return True
+        return id(function) in self._wanted or id(function) not in self._known
+
+    @property
+    def wants_any(self) -> bool:
+        """Whether anything in the program is."""
+        return self._wanted is None or self._wants_any
+
+    def _candidates(
+        self, graph: _Graph, needs: Needs, outside: Sequence[tuple[str, list[str], bool]]
+    ) -> set[int]:
+        candidates: set[int] | None = None
+        for group in needs.units:
+            aliases = _aliases(outside, group)
+            holders = [u for u in graph.units if _holds(u, group, aliases)]
+            if any(unit.owner == unit.name == "" for unit in holders):
+                continue  # what the module does is done for all its functions
+            reached = graph.reaching(holders, classwide=needs.classwide)
+            candidates = reached if candidates is None else candidates & reached
+        if candidates is None:
+            return {id(u.node) for u in graph.units}
+        if candidates:
+            against = _aliases(outside, needs.also)
+            candidates |= {id(u.node) for u in graph.units if _holds(u, needs.also, against)}
+        return candidates
+
+    def _text(self, node: ast.stmt) -> str:
+        decorators = getattr(node, "decorator_list", [])
+        first = min([node.lineno, *(d.lineno for d in decorators)])
+        return "\n".join(self._lines[first - 1 : node.end_lineno])
+
+    def _outside(self, body: list[ast.stmt]) -> Iterator[tuple[str, list[str], bool]]:
+        """Statements outside of definitions: text, the names they bind, whether an import."""
+        for statement in _statements(body):
+            if isinstance(statement, (ast.Import, ast.ImportFrom)):
+                module = getattr(statement, "module", "") or ""
+                for alias in statement.names:
+                    shown = f"{alias.name} as {alias.asname}" if alias.asname else alias.name
+                    bound = alias.asname or alias.name.partition(".")[0]
+                    yield f"from {module} import {shown}", [bound], True
+            elif not _is_definition(statement) and not _is_text(statement):
+                yield self._text(statement), list(_bound_names(statement)), False
+
+    def _units(self, body: list[ast.stmt], owner: str, head: str = "") -> Iterator[Unit]:
+        """Units with their texts; that of a method begins with the head of its class."""
+        for statement in _statements(body):
+            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                text = head + self._text(statement)
+                names = frozenset(_NAME.findall(text))
+                yield Unit(statement, statement.name, owner, text, names)
+            elif isinstance(statement, ast.ClassDef):
+                first = statement.body[0].lineno if statement.body else statement.lineno + 1
+                start = min([statement.lineno, *(d.lineno for d in statement.decorator_list)])
+                above = "\n".join(self._lines[start - 1 : max(first - 1, statement.lineno)])
+                yield from self._units(statement.body, statement.name, above + "\n")
+
+
+class _Graph:
+    """Which units name which."""
+
+    def __init__(self, units: list[Unit]) -> None:
+        self.units = units
+        self._naming: dict[str, list[Unit]] = {}
+        self._methods: dict[str, list[Unit]] = {}
+        interesting = {u.name for u in units} | {u.owner for u in units}
+        for unit in units:
+            if unit.owner:
+                self._methods.setdefault(unit.owner, []).append(unit)
+            for name in unit.names & interesting:
+                self._naming.setdefault(name, []).append(unit)
+
+    def reaching(self, holders: list[Unit], *, classwide: bool) -> set[int]:
+        """Units that reach one of ``holders``."""
+        found = {id(unit.node) for unit in holders}
+        waiting = list(holders)
+        while waiting:
+            unit = waiting.pop()
+            near = list(self._naming.get(unit.name, ()))
+            if unit.owner and (classwide or unit.name == "__init__"):
+                near.extend(self._methods[unit.owner])
+                near.extend(self._naming.get(unit.owner, ()))
+            for other in near:
+                if id(other.node) not in found:
+                    found.add(id(other.node))
+                    waiting.append(other)
+        return found
+
+
+def _holds(unit: Unit, group: frozenset[Word], aliases: set[str]) -> bool:
+    return _has(unit.text, group) or not aliases.isdisjoint(unit.names)
+
+
+def _has(text: str, group: frozenset[Word]) -> bool:
+    return any(
+        word in text if isinstance(word, str) else word.search(text) is not None for word in group
+    )
+
+
+def _aliases(outside: Sequence[tuple[str, list[str], bool]], group: frozenset[Word]) -> set[str]:
+    """Names that the module binds in a statement that holds a word, or another such name."""
+    found: set[str] = set()
+    waiting = [(text, names) for text, names, _ in outside if names]
+    while True:
+        rest = []
+        for text, names in waiting:
+            if _has(text, group) or (found and not found.isdisjoint(_NAME.findall(text))):
+                found.update(names)
+            else:
+                rest.append((text, names))
+        if len(rest) == len(waiting):
+            return found
+        waiting = rest
+
+
+def _is_definition(statement: ast.stmt) -> bool:
+    return isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a body and of the branches in it, not those of definitions."""
+    for statement in body:
+        yield statement
+        if _is_definition(statement):
+            continue
+        for name in ("body", "orelse", "finalbody"):
+            yield from _statements(getattr(statement, name, []))
+        for handler in getattr(statement, "handlers", []):
+            yield from _statements(handler.body)
+
+
+def _bound_names(statement: ast.stmt) -> Iterator[str]:
+    match statement:
+        case ast.Assign(targets=targets):
+            for target in targets:
+                for node in ast.walk(target):
+                    if isinstance(node, ast.Name):
+                        yield node.id
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            yield name
