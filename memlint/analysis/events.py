@@ -93,7 +93,9 @@ class LoopNest:
     ``compiled`` is ``None`` in code that the Python interpreter runs.  ``triangular`` loops
     are recognised by bounds that depend on another loop's symbol.  A nest is told once per
     call of its function that differs in its arguments, and once as others may call it
-    (``called`` is false); in compiled code also where nothing is accessed.
+    (``called`` is false); in compiled code also where nothing is accessed.  ``heavy`` tells
+    that the body calls what may cost more than its accesses: array functions, functions with
+    loops, callables that are not seen.
     """
 
     loops: tuple[Loop, ...]
@@ -101,6 +103,7 @@ class LoopNest:
     compiled: Compiled | None
     function: str
     called: bool = True
+    heavy: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from memlint.analysis.axes import Layout, Size, dense, fastest_axis, give_rank, stride_order
-from memlint.analysis.events import Access, Loop
+from memlint.analysis.events import Access, Loop, LoopNest
 from memlint.analysis.knowledge import ITEMSIZE, SliceValue
 from memlint.analysis.values import (
     Const,
@@ -72,6 +72,8 @@ def _one_walk(
     access: Access, value: Value, inner: Loop, outers: list[Loop], long: list[Loop]
 ) -> Walk:
     neutral = Walk("neutral", access, inner)
+    if _takes_rows(access, value, inner):
+        return Walk("dense", access, inner)
     if not all(_is_position(item) for item in access.index):
         return neutral
     layout, assumed = layout_of(value, len(access.index))
@@ -97,6 +99,17 @@ def _one_walk(
     array = value if isinstance(value, Tensor) else None
     dtype = array.dtype if array is not None else None
     return Walk("strided", access, inner, outer, layout, fast, slow, dtype, assumed, array)
+
+
+def _takes_rows(access: Access, value: Value, inner: Loop) -> bool:
+    """Whether each iteration takes a part that lies along memory: ``a[i, p:q]``."""
+    if not any(isinstance(item, SliceValue) for item in access.index):
+        return False
+    layout, _ = layout_of(value, len(access.index))
+    fast = fastest_axis(layout)
+    if fast is None or layout.rank != len(access.index):
+        return False
+    return isinstance(access.index[fast], SliceValue) and inner.symbol in _index_deps(access)
 
 
 def layout_of(value: Value, rank: int) -> tuple[Layout, bool]:
@@ -144,10 +157,10 @@ def _driver(item: Value | SliceValue, outers: list[Loop]) -> Loop | None:
     return drivers[0] if len(drivers) == 1 else None
 
 
-def worth_telling(found: Walk, loops: tuple[Loop, ...]) -> bool:
+def worth_telling(found: Walk, nest: LoopNest) -> bool:
     """Whether a strided walk costs anything: not on small arrays, nor where the bounds of the
-    loops depend on each other, nor in tiles."""
-    outer, inner, layout = found.outer, found.inner, found.layout
+    loops depend on each other, nor in windows, nor on a table that is walked again and again."""
+    outer, inner, layout, loops = found.outer, found.inner, found.layout, nest.loops
     if outer is None or layout is None or layout.sizes is None:
         return False
     wide, high = layout.sizes[found.fast], layout.sizes[found.slow]
@@ -155,27 +168,41 @@ def worth_telling(found: Walk, loops: tuple[Loop, ...]) -> bool:
         return False
     if outer.symbol in _bound_deps(inner) or inner.symbol in _bound_deps(outer):
         return False
-    if is_tile(inner, loops):
+    if is_window(inner, loops) or _is_reused(found, nest):
         return False
     total = bytes_of(layout.sizes, found.dtype)
     return total is None or total > CACHED_BYTES
+
+
+def _is_reused(found: Walk, nest: LoopNest) -> bool:
+    """Whether a loop around the two moves on through other arrays but not through this one."""
+    assert found.outer is not None
+    around = long_loops(nest.loops[: nest.loops.index(found.outer)])
+    own = _index_deps(found.access)
+    others = [_index_deps(access) for access in nest.accesses]
+    return any(
+        loop.symbol not in own and any(loop.symbol in deps for deps in others) for loop in around
+    )
+
+
+def _index_deps(access: Access) -> frozenset[Symbol]:
+    return frozenset[Symbol]().union(
+        *(deps_of(item) for item in access.index if not isinstance(item, SliceValue))
+    )
 
 
 def _bound_deps(loop: Loop) -> frozenset[Symbol]:
     return deps_of(loop.start) | deps_of(loop.stop)
 
 
-def is_tile(loop: Loop, loops: tuple[Loop, ...]) -> bool:
-    """Whether a loop runs over a block that another loop steps from: ``range(i, i + 32)`` in
-    ``range(0, n, 32)``."""
-    start = linear(loop.start)
-    if start is None:
+def is_window(loop: Loop, loops: tuple[Loop, ...]) -> bool:
+    """Whether a loop runs over a part of an axis that another loop moves on: a tile, a sliding
+    window, a segment.  A share of all the work, cut out by a division, is none."""
+    bounds = deps_of(loop.start) | deps_of(loop.stop)
+    if any(symbol.kind == "quotient" for symbol in bounds):
         return False
-    steps = {other.symbol: other.step for other in loops if other is not loop}
-    for symbol, coefficient in start.terms:
-        if symbol in steps and symbol in deps_of(loop.stop):
-            return abs(coefficient) > 1 or steps[symbol] != Const(1)
-    return False
+    moving = deps_of(loop.start) & deps_of(loop.stop)
+    return any(other.symbol in moving for other in loops if other is not loop)
 
 
 def itemsize(dtype: str | None) -> int | None:

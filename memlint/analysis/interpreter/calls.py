@@ -51,6 +51,8 @@ class Calls(Expressions):
         if isinstance(node.func, ast.Name) and node.func.id == "super":
             return self.super_object(node)
         callee = self.evaluate(node.func)
+        if self.frame.compiled is not None and self.frame.loops:
+            self.note_work(callee)
         return self.call(callee, self.arguments(node), node)
 
     def arguments(self, node: ast.Call) -> Args:
@@ -217,6 +219,9 @@ class Calls(Expressions):
         raise NotImplementedError
 
     def mark_shared(self, value: Value) -> Value:
+        raise NotImplementedError
+
+    def note_work(self, callee: Value) -> None:
         raise NotImplementedError
 
     def tell_nests(self) -> None:

@@ -11,8 +11,11 @@ from memlint.analysis.interpreter.state import OpenLoop
 from memlint.analysis.interpreter.statements import Statements
 from memlint.analysis.knowledge import Args, SliceValue
 from memlint.analysis.values import (
+    Class,
     Const,
+    Function,
     Object,
+    Ref,
     Sequence,
     Site,
     Symbol,
@@ -27,6 +30,18 @@ from memlint.analysis.values import (
     of_linear,
     plain,
 )
+
+# NumPy functions that compiled code calls on single numbers.
+_SCALAR = (
+    "abs absolute fabs sqrt cbrt square exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin "
+    "arccos arctan arctan2 sinh cosh tanh hypot sign floor ceil rint trunc round mod fmod power "
+    "isnan isinf isfinite minimum maximum fmin fmax add subtract multiply divide floor_divide "
+    "bitwise_and bitwise_or bitwise_xor left_shift right_shift logical_and logical_or logical_not "
+    "bool_ int8 int16 int32 int64 intp uint8 uint16 uint32 uint64 float16 float32 float64 "
+    "complex64 complex128 deg2rad rad2deg real imag conj ndindex"
+)
+SCALAR_FUNCTIONS = frozenset(_SCALAR.split())
+LOOPS = (ast.For, ast.While, ast.comprehension)
 
 
 class Nests(Statements):
@@ -55,7 +70,12 @@ class Nests(Statements):
             return
         loops = (*(o.loop for o in self.frame.loops), *(o.loop for o in opened))
         self.frame.nests[id(loops[-1].node)] = LoopNest(
-            loops, accesses, compiled, self.frame.name, self.frame.call is not None
+            loops,
+            accesses,
+            compiled,
+            self.frame.name,
+            self.frame.call is not None,
+            opened[-1].heavy,
         )
 
     def tell_nests(self) -> None:
@@ -65,6 +85,11 @@ class Nests(Statements):
         for slot in self.frame.slots.values():
             self.emit(slot)
         self.frame.nests, self.frame.slots = {}, {}
+
+    def note_work(self, callee: Value) -> None:
+        """A call in the body of a compiled loop."""
+        if any(not _is_light(one) for one in alternatives(callee)):
+            self.frame.loops[-1].heavy = True
 
     def note_access(
         self,
@@ -177,6 +202,21 @@ def _runs_over_array(loop: Loop) -> bool:
         if isinstance(one, Sequence) and isinstance(one.element, Tensor):
             return True
         if isinstance(one, Tensor) or (isinstance(one, Object) and one.cls.startswith("builtins.")):
+            return True
+    return False
+
+
+def _is_light(callee: Value) -> bool:
+    """Whether a call costs about as much as a few operations on numbers."""
+    match callee:
+        case Ref(name):
+            module, _, last = name.rpartition(".")
+            if module in ("math", "cmath", "numpy.random", "random") or module == "builtins":
+                return last not in ("sorted", "sum", "list", "set", "dict")
+            return last in SCALAR_FUNCTIONS or module.startswith(("numba", "numpy.random"))
+        case Function(node=node):
+            return not any(isinstance(inner, LOOPS) for inner in ast.walk(node))
+        case Class():
             return True
     return False
 

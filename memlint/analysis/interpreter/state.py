@@ -95,6 +95,7 @@ class OpenLoop:
     breaks: list[Variables] = field(default_factory=list)
     continues: list[Variables] = field(default_factory=list)
     accesses: list[Access] = field(default_factory=list)
+    heavy: bool = False
     conditions: int = 0
 
 

@@ -62,7 +62,9 @@ class ColumnOrderLoop(Rule):
     - where one of the loops has at most 16 iterations, or an axis at most a few elements,
       and where the whole array fits the first-level cache;
     - where the bounds of one loop depend on the other's index (triangular nests), and inside
-      tiles that are blocked by hand;
+      tiles, windows and segments;
+    - where the body calls array functions, functions with loops, or functions that cannot be
+      seen, and where the outer loop holds a deeper nest: the time goes there;
     - where the layout fits: `order="F"`, `np.asfortranarray`, types such as
       `float64[::1, :]`, transposed views, and any caller in the file that hands over such
       an array;
@@ -150,7 +152,9 @@ class ColumnOrderLoop(Rule):
         super().__init__(options)
         self._source: Source | None = None
         self._bodies: dict[Symbol, list[tuple[Walk, LoopNest]]] = {}
-        self._enclosing: set[Symbol] = set()
+        # How many long loops are nested in a loop, and the loops whose bodies call much else.
+        self._below: dict[Symbol, int] = {}
+        self._heavy: set[Symbol] = set()
         self._columns: dict[Symbol, ColumnRead] = {}
 
     def check_start(self, start: ProgramStart) -> Iterator[Draft]:
@@ -165,8 +169,11 @@ class ColumnOrderLoop(Rule):
             for read in column_reads(nest):
                 self._columns.setdefault(read.loop.symbol, read)
         else:
-            long = long_loops(nest.loops)
-            self._enclosing.update(loop.symbol for loop in long[:-1])
+            long = [loop.symbol for loop in long_loops(nest.loops)]
+            for place, symbol in enumerate(long):
+                self._below[symbol] = max(self._below.get(symbol, 0), len(long) - 1 - place)
+            if nest.heavy and long:
+                self._heavy.add(long[-1])
             for access in nest.accesses:
                 found = walk(access, nest.loops)
                 if found is not None and found.kind != "neutral":
@@ -179,15 +186,27 @@ class ColumnOrderLoop(Rule):
         for inner, seen in self._bodies.items():
             # Calls in the program tell more than what any other caller might hand over.
             walks = [pair for pair in seen if pair[1].called] or seen
-            if inner in self._enclosing or any(found.kind != "strided" for found, _ in walks):
+            if self._below[inner] or inner in self._heavy:
+                continue
+            if any(found.kind != "strided" for found, _ in walks):
                 continue
             for found, nest in walks:
-                if found.outer is not None and worth_telling(found, nest.loops):
+                if found.outer is None or self._works_elsewhere(found, nest):
+                    continue
+                if worth_telling(found, nest):
                     by_outer.setdefault(found.outer.symbol, []).append((found, nest))
         for walks in by_outer.values():
             yield self._nest_finding(walks)
         for read in self._columns.values():
             yield self._column_finding(read)
+
+    def _works_elsewhere(self, found: Walk, nest: LoopNest) -> bool:
+        """Whether the outer loop also holds a deeper nest, which is where the time goes."""
+        assert found.outer is not None
+        long = [loop.symbol for loop in long_loops(nest.loops)]
+        outer = found.outer.symbol
+        depth = len(long) - 1 - long.index(outer) if outer in long else len(long)
+        return self._below.get(outer, 0) > depth
 
     # Compiled nests
 
