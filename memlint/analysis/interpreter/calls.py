@@ -247,8 +247,6 @@ class Calls(Expressions):
             for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True)
             if d is not None
         )
-        every = (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)
-        annotations = {a.arg: a.annotation for a in every if a.annotation is not None}
         for index, name in enumerate(names):
             if index < len(positional):
                 variables[name] = positional[index]
@@ -258,7 +256,7 @@ class Calls(Expressions):
             if name in keywords:
                 variables[name] = keywords.pop(name)
                 continue
-            unknown = Unknown(_library_of(annotations.get(name)))
+            unknown = Unknown(_library_of(spec, name))
             default = self.evaluate(defaults[name]) if name in defaults else None
             if default is None:
                 variables[name] = unknown
@@ -504,8 +502,10 @@ PLAIN_DECORATORS = (
 PAIRED = frozenset({"torch.polar", "torch.complex"})
 
 
-def _library_of(annotation: ast.expr | None) -> str:
+def _library_of(spec: ast.arguments, name: str) -> str:
     """What a parameter's annotation says of where it comes from."""
+    every = (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)
+    annotation = next((a.annotation for a in every if a.arg == name), None)
     if annotation is None:
         return "parameter"
     text = ast.unparse(annotation)

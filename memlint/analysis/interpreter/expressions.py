@@ -73,7 +73,9 @@ OPERATORS: dict[type[ast.AST], str] = {
 
 KNOWN_ITEMS = 16
 BUILTINS = frozenset(dir(builtins))
-OWN_TRANSPOSE = re.compile(r"\.m?T *(?::[^=\n]*)?=[^=]|\.m?T, [^=\n]*=[^=]")
+OWN_TRANSPOSE = re.compile(
+    r"^\s*(?:[\w.]+, *)*[\w.]+\.m?T *(?:, *[\w.]+)*(?: *:[^=\n]*)? *=[^=]", re.MULTILINE
+)
 INTERFACES = ("__cuda_array_interface__", "__array_interface__")
 
 

@@ -232,6 +232,10 @@ class Kernels(Launches):
     def _library(self, args: Args, node: ast.AST) -> Value:
         return Object(FOREIGN, self.sites.at(node), facts_of(args))
 
+    def _compiled_files(self, args: Args, node: ast.AST) -> Value:
+        """``cpp_extension.load``: the sources are in files that are not read."""
+        return Object(EXTENSION, self.sites.at(node))
+
     def _extension(self, args: Args, node: ast.AST) -> Value:
         self.operator_sources.append(facts_of(args))
         return Object(EXTENSION, self.sites.at(node), facts_of(args))
@@ -349,8 +353,8 @@ for _name in (
     "numpy.ctypeslib.load_library",
 ):
     Kernels.FUNCTIONS[_name] = Kernels._library
-for _name in ("torch.utils.cpp_extension.load", "torch.utils.cpp_extension.load_inline"):
-    Kernels.FUNCTIONS[_name] = Kernels._extension
+Kernels.FUNCTIONS["torch.utils.cpp_extension.load"] = Kernels._compiled_files
+Kernels.FUNCTIONS["torch.utils.cpp_extension.load_inline"] = Kernels._extension
 for _name in ("ctypes.memmove", "ctypes.memset"):
     Kernels.FUNCTIONS[_name] = Kernels._memmove
 for _name in ("torch._assert", "torch._check"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 
 from memlint.analysis import axes
@@ -16,6 +17,7 @@ from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 COPIERS = frozenset({"gloo", "mpi"})
 # Collectives read these parameters and write the others.
 READ_BY_COLLECTIVES = frozenset({"input", "input_tensor"})
+COLUMN_MAJOR = re.compile(r"(?i:cblas_|cublas|cusolver|lapack|magma)|[sdcz][a-z0-9]{3,8}_$")
 SHOWN = 48
 
 
@@ -64,7 +66,9 @@ class NoncontiguousIntoKernel(Rule):
     - The view is dense all the same: slices along the first axis, axes of size 1 moved.
     - The layout is odd on some paths only, or not known.
     - A flat elementwise Triton kernel gets arrays that all share one dense order of axes.
-    - Fortran order asked for by name goes to a foreign function, as LAPACK wants it.
+    - Fortran order asked for by name goes to a foreign function, or any order without gaps to
+      one that is called like those of BLAS and LAPACK: they want columns.
+    - A collective is given CPU tensors, or the program's backend is gloo or mpi.
     - Numba kernels, CuPy's elementwise and reduction kernels, ATen operators: they take strides.
     - Extension code that mentions `contiguous`, accessors or strides; extensions whose source is
       not in the program are reported at confidence low.
@@ -167,11 +171,21 @@ def _suspect(launch: KernelLaunch, argument: Argument) -> bool:
     ):
         return False
     if launch.kind == "pointer":
-        return not argument.column_major
+        return not (argument.column_major or _wants_columns(launch, argument))
     if launch.kind == "collective":
+        if all(t.devices == {"cpu"} for t in _tensors(argument.value)):
+            return False
         # NCCL takes what is dense in the tensor's own memory format.
         return not all(axes.channels_last_format(t.layout) for t in _tensors(argument.value))
     return True
+
+
+def _wants_columns(launch: KernelLaunch, argument: Argument) -> bool:
+    """Whether a function of BLAS or LAPACK gets a matrix without gaps in another order."""
+    name = launch.callee.rpartition(".")[2]
+    return COLUMN_MAJOR.match(name) is not None and all(
+        axes.non_overlapping_and_dense(t.layout) for t in _tensors(argument.value)
+    )
 
 
 def _copies_first(launch: KernelLaunch) -> bool:
