@@ -32,10 +32,11 @@ _LAUNCHES = frozenset(
 # What makes a layout other than dense.
 _BIRTHS = frozenset(
     {
-        ".T", ".mT", ".H", ".t()", "transpose", "permute", "movedim", "moveaxis", "swapaxes",
-        "swapdims", "rearrange", "[:,", "...", "::", "narrow", "select", "chunk", "split",
-        "unbind", "expand", "broadcast_to", "unfold", "diagonal", "as_strided", "channels_last",
-        "order=", "asfortran", ".real", ".imag", "sliding_window", "tensordot", "adjoint", ", :",
+        re.compile(r"\.(?:T|mT|H|t\(\)|real|imag)\b|\.t\(\)|\b(?:split|chunk)\(\s*[^\s\"')]"),
+        "transpose", "permute", "movedim", "moveaxis", "swapaxes", "swapdims", "rearrange",
+        "[:,", "[...", "::", ", :", "narrow", "select(", "unbind", "expand(", "expand_as",
+        "broadcast_to", "unfold", "diagonal", "as_strided", "channels_last", "order=",
+        "asfortran", "sliding_window", "tensordot", "adjoint", "tensor_split",
     }
 )  # fmt: skip
 
