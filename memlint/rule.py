@@ -34,37 +34,32 @@ class Needs:
     """Words that a source must hold before a rule can have anything to say about it.
 
     Each group is a set of words, one of which must occur somewhere in the text; all
-    groups must be satisfied.  Words are plain substrings: they are a sieve, not a proof.
+    groups must be satisfied.  Words are plain substrings or
+    patterns: they are a sieve, not a proof.
 
     ``units`` are groups of words (or patterns) for a single function, counting with it what
     it calls, and with a method what its class's ``__init__`` holds (with ``classwide``: what
     all its methods do).  Functions that do not satisfy them are only read where others call
     them.  A word of ``also`` is what may speak against a finding: who holds one is read too,
-    once there is anything to be found.  Without ``units``, and where a word of ``whole`` occurs in the source, all are read.
+    once there is anything to be found.  Without ``units``, and where a word of ``whole``
+    occurs in the source, all are read.
     """
 
     __slots__ = ("also", "classwide", "groups", "units", "whole")
 
     def __init__(
         self,
-        *groups: Iterable[str],
+        *groups: Iterable[Word],
         units: Iterable[Iterable[Word]] = (),
         whole: Iterable[str] = (),
         also: Iterable[str] = (),
         classwide: bool = False,
     ) -> None:
-        self.groups: tuple[frozenset[str], ...] = tuple(frozenset(group) for group in groups)
+        self.groups: tuple[frozenset[Word], ...] = tuple(frozenset(group) for group in groups)
         self.units: tuple[frozenset[Word], ...] = tuple(frozenset(group) for group in units)
         self.whole: frozenset[str] = frozenset(whole)
         self.also: frozenset[Word] = frozenset(also)
         self.classwide = classwide
-
-    def met_by(self, holds: Callable[[str], bool]) -> bool:
-        """Whether each group has a word for which ``holds`` is true."""
-        return all(any(holds(word) for word in group) for group in self.groups)
-
-    def __repr__(self) -> str:
-        return f"Needs({', '.join(repr(sorted(group)) for group in self.groups)})"
 
 
 @dataclass(frozen=True, slots=True)

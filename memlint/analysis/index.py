@@ -21,18 +21,28 @@ from dataclasses import dataclass
 from memlint.rule import Needs, Word
 from memlint.source.model import Source
 
-_NAME = re.compile(r"[A-Za-z_]\w*")
+_NAME = re.compile(r"(\.?)([A-Za-z_]\w*)")
+_COMMENT_LINES = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A function (or the module), the class it is a method of, its text, the names in it."""
+    """A function (or the module), the class it is a method of, its text, the names in it,
+    and those behind a dot.  Its text is without docstrings and comments on their own line."""
 
     node: ast.AST
     name: str
     owner: str
     text: str
     names: frozenset[str]
+    attributes: frozenset[str]
+
+
+# Methods that run without being named, by who has an object of their class.
+_UNNAMED = frozenset(
+    {"__init__", "__post_init__", "__call__", "__iter__", "__next__", "__getitem__"}
+    | {"__enter__", "forward", "backward", "run"}
+)
 
 
 class Index:
@@ -46,7 +56,7 @@ class Index:
             return
         outside = list(self._outside(tree.body))
         text = "\n".join(text for text, _, is_import in outside if not is_import)
-        module = Unit(tree, "", "", text, frozenset(_NAME.findall(text)))
+        module = _unit(tree, "", "", text)
         units = [module, *self._units(tree.body, "")]
         self._known = {id(unit.node) for unit in units}
         graph = _Graph(units)
@@ -87,7 +97,12 @@ class Index:
     def _text(self, node: ast.stmt) -> str:
         decorators = getattr(node, "decorator_list", [])
         first = min([node.lineno, *(d.lineno for d in decorators)])
-        return "\n".join(self._lines[first - 1 : node.end_lineno])
+        lines = self._lines[first - 1 : node.end_lineno]
+        if _is_definition(node) and _is_text(node.body[0]):  # type: ignore[attr-defined]
+            docstring = node.body[0]  # type: ignore[attr-defined]
+            if docstring.lineno > node.lineno:
+                del lines[docstring.lineno - first : docstring.end_lineno - first + 1]
+        return _COMMENT_LINES.sub("", "\n".join(lines))
 
     def _outside(self, body: list[ast.stmt]) -> Iterator[tuple[str, list[str], bool]]:
         """Statements outside of definitions: text, the names they bind, whether an import."""
@@ -105,14 +120,22 @@ class Index:
         """Units with their texts; that of a method begins with the head of its class."""
         for statement in _statements(body):
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                text = head + self._text(statement)
-                names = frozenset(_NAME.findall(text))
-                yield Unit(statement, statement.name, owner, text, names)
+                yield _unit(statement, statement.name, owner, head + self._text(statement))
             elif isinstance(statement, ast.ClassDef):
                 first = statement.body[0].lineno if statement.body else statement.lineno + 1
                 start = min([statement.lineno, *(d.lineno for d in statement.decorator_list)])
                 above = "\n".join(self._lines[start - 1 : max(first - 1, statement.lineno)])
                 yield from self._units(statement.body, statement.name, above + "\n")
+
+
+def _unit(node: ast.AST, name: str, owner: str, text: str) -> Unit:
+    found = set(_NAME.findall(text))
+    names = frozenset(name for dot, name in found if not dot)
+    return Unit(node, name, owner, text, names, frozenset(name for dot, name in found if dot))
+
+
+def _bare(text: str) -> set[str]:
+    return {name for dot, name in _NAME.findall(text) if not dot}
 
 
 class _Graph:
@@ -122,11 +145,12 @@ class _Graph:
         self.units = units
         self._naming: dict[str, list[Unit]] = {}
         self._methods: dict[str, list[Unit]] = {}
-        interesting = {u.name for u in units} | {u.owner for u in units}
+        methods = {u.name for u in units if u.owner}
+        others = {u.name for u in units if not u.owner} | {u.owner for u in units}
         for unit in units:
             if unit.owner:
                 self._methods.setdefault(unit.owner, []).append(unit)
-            for name in unit.names & interesting:
+            for name in (unit.names & others) | (unit.attributes & methods):
                 self._naming.setdefault(name, []).append(unit)
 
     def reaching(self, holders: list[Unit], *, classwide: bool) -> set[int]:
@@ -138,6 +162,7 @@ class _Graph:
             near = list(self._naming.get(unit.name, ()))
             if unit.owner and (classwide or unit.name == "__init__"):
                 near.extend(self._methods[unit.owner])
+            if unit.owner and (classwide or unit.name in _UNNAMED):
                 near.extend(self._naming.get(unit.owner, ()))
             for other in near:
                 if id(other.node) not in found:
@@ -163,7 +188,7 @@ def _aliases(outside: Sequence[tuple[str, list[str], bool]], group: frozenset[Wo
     while True:
         rest = []
         for text, names in waiting:
-            if _has(text, group) or (found and not found.isdisjoint(_NAME.findall(text))):
+            if _has(text, group) or (found and not found.isdisjoint(_bare(text))):
                 found.update(names)
             else:
                 rest.append((text, names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memlint.analysis.axes import Layout
+from memlint.analysis.axes import Layout, Size
 from memlint.analysis.events import Loop, SlotStore
 from memlint.analysis.knowledge import SliceValue
 from memlint.analysis.locality import DOUBLE, itemsize, layout_of
@@ -40,7 +40,7 @@ class Slot:
     itemsize: int
     seen: bool
     exact: bool
-    size: object
+    sizes: tuple[Size, ...] | None
 
 
 def slot_of(store: SlotStore) -> Slot | None:
@@ -72,10 +72,7 @@ def _slot_in(store: SlotStore, value: Value) -> Slot | None:
     size = itemsize(value.dtype) if isinstance(value, Tensor) else None
     width = size or DOUBLE
     distance = abs(form.coefficient(symbol) * step * stride) * width
-    sizes = layout.sizes
-    return Slot(
-        axis, symbol, distance, width, seen, size is not None, sizes[axis] if sizes else None
-    )
+    return Slot(axis, symbol, distance, width, seen, size is not None, layout.sizes)
 
 
 def _worker_symbol(item: Value | SliceValue, store: SlotStore) -> Symbol | None:
@@ -118,7 +115,11 @@ def _step(spread: Loop | None, symbol: Symbol) -> int | None:
 def stored_each_time(store: SlotStore, slot: Slot) -> bool:
     """Whether the element is written to memory on many iterations, not once at the end of a
     loop that keeps it in a register."""
-    loops = [loop for loop in store.worker_loops if loop.trips is None or loop.trips > FEW_STORES]
+    loops = [
+        loop
+        for loop in store.worker_loops
+        if (loop.trips is None or loop.trips > FEW_STORES) and not _fills_few(loop, store, slot)
+    ]
     by_thread = slot.symbol.kind == "thread"
     if by_thread and store.spread is not None and not loops:
         loops = [store.spread]
@@ -133,6 +134,16 @@ def stored_each_time(store: SlotStore, slot: Slot) -> bool:
         running.add(store.spread.symbol)
     others = [item for axis, item in enumerate(store.access.index) if axis != slot.axis]
     return any(_varies(item, running) for item in others)
+
+
+def _fills_few(loop: Loop, store: SlotStore, slot: Slot) -> bool:
+    """Whether each iteration stores to an element of its own, of which there are few."""
+    for axis, item in enumerate(store.access.index):
+        form = None if isinstance(item, SliceValue) else linear(item)
+        if form is not None and axis != slot.axis and loop.symbol in form.symbols:
+            size = slot.sizes[axis] if slot.sizes is not None else None
+            return isinstance(size, int) and size <= FEW_STORES
+    return False
 
 
 def _within(symbol: Symbol, loop: Loop) -> bool:
@@ -153,7 +164,7 @@ def one_per_worker(store: SlotStore, slot: Slot) -> bool:
     spread = store.spread
     if slot.symbol.kind == "thread" or spread is None:
         return True
-    if _few(spread.stop) or _few_in(slot.size):
+    if _few(spread.stop) or _few_in(slot):
         return True
     return any(_shares_out(loop, spread) for loop in store.worker_loops)
 
@@ -162,7 +173,8 @@ def _few(value: Value) -> bool:
     return all(_counts_workers(one) for one in alternatives(value))
 
 
-def _few_in(size: object) -> bool:
+def _few_in(slot: Slot) -> bool:
+    size = slot.sizes[slot.axis] if slot.sizes is not None else None
     if isinstance(size, Symbol):
         return size.kind == "workers"
     return isinstance(size, int) and size <= MOST_WORKERS

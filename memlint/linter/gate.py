@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from memlint.rule import Rule
+from memlint.rule import Rule, Word
 
 
 class Gate:
@@ -14,19 +15,24 @@ class Gate:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = [
-            (rule, [[word.encode() for word in sorted(group)] for group in rule.needs.groups])
+            (rule, [[_in_bytes(word) for word in group] for group in rule.needs.groups])
             for rule in rules
         ]
 
     def pass_through(self, data: bytes) -> list[Rule]:
         """The rules whose needs the bytes meet."""
-        seen: dict[bytes, bool] = {}
+        seen: dict[bytes | re.Pattern[bytes], bool] = {}
 
-        def holds(word: bytes) -> bool:
+        def holds(word: bytes | re.Pattern[bytes]) -> bool:
             if (known := seen.get(word)) is None:
-                known = seen[word] = word in data
+                found = word in data if isinstance(word, bytes) else word.search(data)
+                known = seen[word] = bool(found)
             return known
 
         return [
             rule for rule, groups in self._rules if all(any(map(holds, group)) for group in groups)
         ]
+
+
+def _in_bytes(word: Word) -> bytes | re.Pattern[bytes]:
+    return word.encode() if isinstance(word, str) else re.compile(word.pattern.encode())

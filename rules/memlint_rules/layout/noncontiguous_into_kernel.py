@@ -12,7 +12,7 @@ from memlint.analysis.extensions import inline_source, reads_bare_memory
 from memlint.analysis.triton_kernels import Addresses, flat_pointers
 from memlint.analysis.values import Const, Tensor, Value, alternatives
 from memlint.findings import Applicability, Confidence, Severity
-from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
+from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule, Word
 
 COPIERS = frozenset({"gloo", "mpi"})
 # Collectives read these parameters and write the others.
@@ -21,7 +21,7 @@ COLUMN_MAJOR = re.compile(r"(?i:cblas_|cublas|cusolver|lapack|magma)|[sdcz][a-z0
 SHOWN = 48
 
 
-_LAUNCHES = frozenset(
+_LAUNCHES: frozenset[Word] = frozenset(
     {
         "triton", "RawKernel", "RawModule", "ctypes", "dlopen", "cpp_extension", "torch.ops",
         "all_reduce", "all_gather", "all_to_all", "reduce_scatter", "dist.broadcast",
@@ -30,13 +30,14 @@ _LAUNCHES = frozenset(
     }
 )  # fmt: skip
 # What makes a layout other than dense.
-_BIRTHS = frozenset(
+_BIRTHS: frozenset[Word] = frozenset(
     {
         re.compile(r"\.(?:T|mT|H|t\(\)|real|imag)\b|\.t\(\)|\b(?:split|chunk)\(\s*[^\s\"')]"),
         "transpose", "permute", "movedim", "moveaxis", "swapaxes", "swapdims", "rearrange",
         "[:,", "[...", "::", ", :", "narrow", "select(", "unbind", "expand(", "expand_as",
         "broadcast_to", "unfold", "diagonal", "as_strided", "channels_last", "order=",
-        "asfortran", "sliding_window", "tensordot", "adjoint", "tensor_split",
+        "asfortran", "sliding_window", "tensordot", "adjoint", "tensor_split", "torch.t(",
+        re.compile(r"\[[^\[\]\n]*:[^\[\]\n]*,"),  # a slice that is not the last of several
     }
 )  # fmt: skip
 
@@ -135,7 +136,7 @@ class NoncontiguousIntoKernel(Rule):
     name = "noncontiguous-into-kernel"
     severity = Severity.ERROR
     applicability = Applicability.UNSAFE
-    needs = Needs(_LAUNCHES, _BIRTHS, units=[_LAUNCHES | {"]("}, _BIRTHS])
+    needs = Needs(_LAUNCHES, _BIRTHS, units=[_LAUNCHES | {"]("}, _BIRTHS], classwide=True)
 
     def check(self, launch: KernelLaunch) -> Iterator[Draft]:
         """Arguments of a launch whose strides are known to be odd and do not go along."""

@@ -20,11 +20,18 @@ from memlint.analysis.locality import (
 from memlint.analysis.slices import ColumnRead, column_reads
 from memlint.analysis.values import Symbol
 from memlint.findings import Applicability, Confidence, Severity
-from memlint.rule import Draft, DraftFix, Needs, Related, Rule
+from memlint.rule import Draft, DraftFix, Needs, Related, Rule, Word
 from memlint.source.model import Source
 
 LINE = 64
 LONG_ROW = 1024
+
+# What takes a column out of an array.
+_COLUMNS: frozenset[Word] = frozenset(
+    {"[:,", "[...,", re.compile(r"\.m?T\b"), "select(", "unbind("}
+)
+# What a width of at least 1024 is written with; years in texts are none.
+_WIDTH = re.compile(r"\b(?!199\d\b|20[12]\d\b)\d[\d_]{3,}|\d\s*(?:\*|<<)\s*\d|\*\* ?\d")
 
 
 class ColumnOrderLoop(Rule):
@@ -136,14 +143,10 @@ class ColumnOrderLoop(Rule):
     applicability = Applicability.UNSAFE
     needs = Needs(
         {"for ", "while "},
-        {"numba", "[:,", "[...,", ".T", "select(", "unbind("},
+        {"numba", *_COLUMNS},
         {"numba", "numpy", "torch"},
-        units=[
-            {"for ", "while "},
-            {"[:,", "[...,", ".T", "select(", "unbind("},
-            # A width of at least 1024; years in texts are none.
-            {re.compile(r"\b(?!199\d\b|20[12]\d\b)\d[\d_]{3,}|\d\s*(\*|<<)\s*\d|\*\* ?\d")},
-        ],
+        {"numba", _WIDTH},
+        units=[{"for ", "while "}, _COLUMNS, {_WIDTH}],
         whole={"numba"},
     )
     supersedes: ClassVar[tuple[str, ...]] = ("prange-inner-loop", "python-element-loop")
@@ -201,8 +204,11 @@ class ColumnOrderLoop(Rule):
             yield self._column_finding(read)
 
     def _works_elsewhere(self, found: Walk, nest: LoopNest) -> bool:
-        """Whether the outer loop also holds a deeper nest, which is where the time goes."""
+        """Whether the outer loop also holds a deeper nest or a call of a function with loops,
+        which is where the time goes."""
         assert found.outer is not None
+        if found.outer.symbol in self._heavy:
+            return True
         long = [loop.symbol for loop in long_loops(nest.loops)]
         outer = found.outer.symbol
         depth = len(long) - 1 - long.index(outer) if outer in long else len(long)

@@ -123,7 +123,8 @@ class MissingPinMemory(Rule):
         units=[
             {
                 re.compile(
-                    r"DataLoader\s*[(,}\]]|\(\s*[\w.]*DataLoader\)\s*:|DataLoader as|= *[\w.]*DataLoader\b"
+                    r"DataLoader\s*[(,}\]]|\(\s*[\w.]*DataLoader\)\s*:"
+                    r"|DataLoader as|= *[\w.]*DataLoader\b"
                 )
             },
             {".to(", "cuda", "gpu", "copy_(", "prepare(", ".fit("},
