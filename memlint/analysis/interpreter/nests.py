@@ -38,7 +38,7 @@ _SCALAR = (
     "isnan isinf isfinite minimum maximum fmin fmax add subtract multiply divide floor_divide "
     "bitwise_and bitwise_or bitwise_xor left_shift right_shift logical_and logical_or logical_not "
     "bool_ int8 int16 int32 int64 intp uint8 uint16 uint32 uint64 float16 float32 float64 "
-    "complex64 complex128 deg2rad rad2deg real imag conj ndindex"
+    "complex64 complex128 deg2rad rad2deg real imag conj ndindex arange"
 )
 SCALAR_FUNCTIONS = frozenset(_SCALAR.split())
 LOOPS = (ast.For, ast.While, ast.comprehension)
