@@ -189,7 +189,7 @@ def _slice_size(
     size: Size, start: Size | NotKnown, stop: Size | NotKnown, step: Size | NotKnown
 ) -> Size:
     plain = all(bound is None or type(bound) is int for bound in (start, stop, step))
-    if type(size) is int and plain:
+    if type(size) is int and size >= 0 and plain:
         return len(range(*slice(start, stop, step).indices(size)))
     if step not in (None, 1):
         return None
