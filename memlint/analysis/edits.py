@@ -1,15 +1,20 @@
-"""Edits of calls that leave formatting and comments as they are."""
+"""Edits of calls that leave formatting and comments as they are.
+
+They are made on the tokens of the call alone: a syntax tree that keeps all white space
+would serve as well, but takes longer to import than most runs last.
+"""
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+import io
+import tokenize
+from collections.abc import Sequence
 
 from memlint.rule import Replacement
 from memlint.source.model import Source
 
-if TYPE_CHECKING:
-    import libcst
+_LAYOUT = frozenset({tokenize.NL, tokenize.COMMENT, tokenize.NEWLINE, tokenize.ENDMARKER})
 
 
 def call_with_keyword(
@@ -28,22 +33,9 @@ def call_with_keyword(
     ):
         return None
     text = ast.get_source_segment(source.text, call)
-    if text is None:
+    if text is None or _is_bare_generator(source, call):
         return None
-    import libcst
-
-    parsed = libcst.parse_expression(text)
-    if not isinstance(parsed, libcst.Call) or _is_bare_generator(parsed):
-        return None
-    value = libcst.parse_expression(expression)
-    argument = libcst.Arg(
-        value,
-        libcst.Name(name),
-        equal=libcst.AssignEqual(libcst.SimpleWhitespace(""), libcst.SimpleWhitespace("")),
-    )
-    changed = _with_argument(parsed, argument)
-    newline = "\r\n" if "\r\n" in text else "\n"
-    return Replacement(call, libcst.Module([], default_newline=newline).code_for_node(changed))
+    return Replacement(call, _with_last(text, f"{name}={expression}", call))
 
 
 def followed_by(source: Source, call: ast.Call, suffix: str) -> Replacement | None:
@@ -52,55 +44,75 @@ def followed_by(source: Source, call: ast.Call, suffix: str) -> Replacement | No
     return None if text is None else Replacement(call, text + suffix)
 
 
-def _is_bare_generator(call: libcst.Call) -> bool:
-    import libcst
-
-    return any(isinstance(a.value, libcst.GeneratorExp) and not a.value.lpar for a in call.args)
-
-
-def _with_argument(call: libcst.Call, argument: libcst.Arg) -> libcst.Call:
-    """``argument`` goes last; it stands on a line of its own where the last one does."""
-    import libcst
-
-    if not call.args:
-        return call.with_changes(args=[argument])
-    *earlier, last = call.args
-    lead = call.whitespace_before_args
-    if earlier and isinstance(earlier[-1].comma, libcst.Comma):
-        lead = earlier[-1].comma.whitespace_after
-    trailing = last.comma if isinstance(last.comma, libcst.Comma) else None
-    tail = trailing.whitespace_after if trailing is not None else last.whitespace_after_arg
-    between, after = _around(lead, tail)
-    if trailing is not None:
-        argument = argument.with_changes(comma=libcst.Comma(whitespace_after=after))
-    else:
-        argument = argument.with_changes(whitespace_after_arg=after)
-    last = last.with_changes(
-        comma=libcst.Comma(whitespace_after=between),
-        whitespace_after_arg=libcst.SimpleWhitespace(""),
-    )
-    return call.with_changes(args=[*earlier, last, argument])
+def _is_bare_generator(source: Source, call: ast.Call) -> bool:
+    """``f(x for x in y)``: the parentheses of the call are those of the generator."""
+    if len(call.args) != 1 or call.keywords or not isinstance(call.args[0], ast.GeneratorExp):
+        return False
+    only = call.args[0]
+    return (only.end_lineno, only.end_col_offset) == (call.end_lineno, call.end_col_offset)
 
 
-def _around(
-    lead: libcst.BaseParenthesizableWhitespace, tail: libcst.BaseParenthesizableWhitespace
-) -> tuple[libcst.BaseParenthesizableWhitespace, libcst.BaseParenthesizableWhitespace]:
-    """The white space before and after a new last argument, given that around the old one."""
-    import libcst
+def _with_last(text: str, argument: str, call: ast.Call) -> str:
+    """The text of a call with one more argument at its end.
 
-    lines = isinstance(lead, libcst.ParenthesizedWhitespace)
-    if not isinstance(tail, libcst.ParenthesizedWhitespace) or not (lines or _has_comment(tail)):
-        return libcst.SimpleWhitespace(" "), tail
-    # The comment behind the last argument stays behind it.
-    indent = lead.last_line if isinstance(lead, libcst.ParenthesizedWhitespace) else tail.last_line
-    plain = libcst.TrailingWhitespace()
-    return (
-        tail.with_changes(last_line=indent),
-        tail.with_changes(first_line=plain, empty_lines=[]),
-    )
+    It stands on a line of its own where the last one does and a comma follows that, and
+    behind the comment of the last one, if there is one.
+    """
+    tokens = list(tokenize.generate_tokens(io.StringIO(text, newline="").readline))
+    offset = _Offsets(text)
+    close = max(i for i, token in enumerate(tokens) if token.string == ")")
+    last = max(i for i in range(close) if tokens[i].type not in _LAYOUT)
+    end = offset.of(tokens[last].end)
+    if not (call.args or call.keywords):
+        return text[:end] + argument + text[end:]
+    behind = tokens[last + 1 : close]
+    comma = tokens[last].string == ","
+    comments = [token for token in behind if token.type == tokenize.COMMENT]
+    own_line = comma and bool(behind) and _starts_line(text, tokens[:last], offset)
+    if not comments and not own_line:
+        added = f" {argument}," if comma else f", {argument}"
+        return text[:end] + added + text[end:]
+    line_end = offset.of(comments[-1].end) if comments else end
+    newline = "\r\n" if "\r\n" in text else "\n"
+    indent = _indent_of(text, end)
+    first = text[:end] + ("" if comma else ",") + text[end:line_end]
+    return first + newline + indent + argument + ("," if comma else "") + text[line_end:]
 
 
-def _has_comment(whitespace: libcst.ParenthesizedWhitespace) -> bool:
-    return whitespace.first_line.comment is not None or any(
-        line.comment is not None for line in whitespace.empty_lines
-    )
+def _starts_line(text: str, tokens: Sequence[tokenize.TokenInfo], offset: _Offsets) -> bool:
+    """Whether the argument that ends with the last of these tokens begins a line."""
+    depth = 0
+    for token in reversed(tokens):
+        if token.string in (")", "]", "}"):
+            depth += 1
+        elif token.string in ("(", "[", "{"):
+            if depth == 0:
+                return _blank_until_newline(text, offset.of(token.end))
+            depth -= 1
+        elif token.string == "," and depth == 0:
+            return _blank_until_newline(text, offset.of(token.end))
+    return False
+
+
+def _blank_until_newline(text: str, start: int) -> bool:
+    rest = text[start:].partition("\n")
+    return bool(rest[1]) and (not rest[0].strip() or rest[0].lstrip().startswith("#"))
+
+
+def _indent_of(text: str, position: int) -> str:
+    line = text[text.rfind("\n", 0, position) + 1 : position]
+    return line[: len(line) - len(line.lstrip())]
+
+
+class _Offsets:
+    """From the rows and columns of tokens to offsets in the text."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = [0]
+        for line in text.split("\n"):
+            self._starts.append(self._starts[-1] + len(line) + 1)
+
+    def of(self, place: tuple[int, int]) -> int:
+        """The offset of a row (from 1) and a column (from 0)."""
+        row, column = place
+        return self._starts[row - 1] + column

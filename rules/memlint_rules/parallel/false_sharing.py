@@ -116,7 +116,9 @@ class FalseSharing(Rule):
                     r"\b(prange|pndindex|Thread|Process|Pool|Parallel|spawn)\b"
                     r"|ThreadPool|ProcessPool|Executor|delayed"
                 )
-            }
+            },
+            {re.compile(r"\]\s*(?:[-+*/|&^]|//|<<|>>)?=(?!=)")},
+            {"for ", "while "},
         ],
     )
 
