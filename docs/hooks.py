@@ -79,7 +79,8 @@ def _settings() -> Iterator[str]:
     yield "|---|---|---|"
     defaults = {name: field.default for name, field in Settings.__dataclass_fields__.items()}
     for key, entry in KEYS.items():
-        yield f"| `{key}` | {entry.help} | {_DEFAULTS.get(key) or _shown(defaults[entry.setting])} |"
+        default = _DEFAULTS.get(key) or _shown(defaults[entry.setting])
+        yield f"| `{key}` | {entry.help} | {default} |"
 
 
 def _shown(value: Any) -> str:

@@ -272,6 +272,4 @@ class ModelPlaced:
     torch: str = ""
 
 
-Event = (
-    ProgramStart | ProgramEnd | LoopNest | SlotStore | KernelLaunch | LoaderBuilt | ModelPlaced
-)
+Event = ProgramStart | ProgramEnd | LoopNest | SlotStore | KernelLaunch | LoaderBuilt | ModelPlaced
