@@ -26,9 +26,16 @@ from memlint.source.model import Source
 LINE = 64
 LONG_ROW = 1024
 
-# What takes a column out of an array.
+# What takes a column out of an array: `[:, j]`, `in x.T`, and methods.
 _COLUMNS: frozenset[Word] = frozenset(
-    {"[:,", "[...,", re.compile(r"\.m?T\b"), "select(", "unbind(", "narrow(", ".take("}
+    {
+        re.compile(r"\[(?:\.\.\.|:), ?(?!None\b)[A-Za-z_]"),
+        re.compile(r"\bin\b[^\n]*\.m?T\b"),
+        "select(",
+        "unbind(",
+        "narrow(",
+        ".take(",
+    }
 )
 # What a width of at least 1024 is written with; years in texts are none.
 _WIDTH = re.compile(r"\b(?!199\d\b|20[12]\d\b)\d[\d_]{3,}|\d\s*(?:\*|<<)\s*\d|\*\* ?\d")
