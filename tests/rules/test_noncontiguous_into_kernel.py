@@ -156,8 +156,27 @@ def test_collectives_refuse_views_unless_the_backend_is_known_to_copy(backend: s
 
 
 @pytest.mark.parametrize("backend", ['"gloo"', 'backend="mpi"'])
-def test_gloo_and_mpi_are_silent(backend: str) -> None:
+def test_gloo_and_mpi_reduce_views_without_gaps(backend: str) -> None:
     assert found(COLLECTIVE.format(backend=backend), RULE) == []
+
+
+def test_gloo_works_in_the_memory_of_a_column() -> None:
+    text = COLLECTIVE.format(backend='"gloo"').replace("x.t()", "x[:, 0]")
+    assert "over gloo `dist.all_reduce` goes by its pointer" in only(text, RULE).message
+    gathered = text.replace("all_reduce(part)", "all_gather_into_tensor(x.new_empty(8), part)")
+    assert found(gathered, RULE) == []
+
+
+def test_gloo_refuses_views_in_all_to_all() -> None:
+    text = COLLECTIVE.format(backend='"gloo"')
+    text = text.replace("all_reduce(part)", "all_to_all_single(x.new_empty(8), part)")
+    assert "gloo refuses" in only(text, RULE).message
+
+
+def test_cpu_tensors_go_over_gloo() -> None:
+    text = COLLECTIVE.format(backend="").replace("x.t()", "torch.ones(4, 8).t()")
+    assert found(text, RULE) == []
+    assert len(found(text.replace("8).t()", "8)[:, 0]"), RULE)) == 1
 
 
 EXTENSION = """import torch

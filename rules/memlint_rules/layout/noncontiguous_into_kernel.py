@@ -10,11 +10,12 @@ from memlint.analysis import axes
 from memlint.analysis.events import Argument, KernelLaunch
 from memlint.analysis.extensions import inline_source, reads_bare_memory
 from memlint.analysis.triton_kernels import Addresses, flat_pointers
-from memlint.analysis.values import Const, Tensor, Value, alternatives
+from memlint.analysis.values import Const, Tensor, Value, alternatives, may_be
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule, Word
 
-COPIERS = frozenset({"gloo", "mpi"})
+# Collectives that work in the memory of their tensor also where they run over gloo.
+IN_PLACE = frozenset({"dist.all_reduce", "dist.broadcast", "dist.reduce", "dist.scatter"})
 # Collectives read these parameters and write the others.
 READ_BY_COLLECTIVES = frozenset({"input", "input_tensor"})
 COLUMN_MAJOR = re.compile(r"(?i:cblas_|cublas|cusolver|lapack|magma)|[sdcz][a-z0-9]{3,8}_$")
@@ -57,7 +58,9 @@ class NoncontiguousIntoKernel(Rule):
     and where the view has gaps or an output is strided, it reads or writes memory that belongs to
     no element of the tensor. Nothing raises. A Triton copy kernel launched on `x.t()` returns the
     elements of `x` in the order 0, 1, 2, ... instead of 0, 4, 8, ... (4 columns; triton 3.8.0).
-    NCCL collectives check and raise `Tensors must be contiguous`.
+    NCCL collectives check and raise `Tensors must be contiguous`. Over gloo, `all_to_all_single`
+    raises the same, and `all_reduce`, `broadcast`, `reduce` and `scatter` into a column of a matrix
+    change elements of its first row instead (torch 2.13, CPU).
 
     ## When it is silent
     - The strides go along: `x.stride(0)`, a variable or dictionary that holds strides, a parameter
@@ -70,7 +73,8 @@ class NoncontiguousIntoKernel(Rule):
     - A flat elementwise Triton kernel gets arrays that all share one dense order of axes.
     - Fortran order asked for by name goes to a foreign function, or any order without gaps to
       one that is called like those of BLAS and LAPACK: they want columns.
-    - A collective is given CPU tensors, or the program's backend is gloo or mpi.
+    - A collective runs over gloo or mpi (or on CPU tensors) and copies its input, or works in a
+      view without gaps.
     - Numba kernels, CuPy's elementwise and reduction kernels, ATen operators: they take strides.
     - Extension code that mentions `contiguous`, accessors or strides; extensions whose source is
       not in the program are reported at confidence low.
@@ -140,8 +144,6 @@ class NoncontiguousIntoKernel(Rule):
 
     def check(self, launch: KernelLaunch) -> Iterator[Draft]:
         """Arguments of a launch whose strides are known to be odd and do not go along."""
-        if launch.kind == "collective" and _copies_first(launch):
-            return
         confidence = _confidence(launch)
         suspects = [one for one in launch.arguments if _suspect(launch, one)]
         if confidence is None or not suspects or _order_is_shared(launch):
@@ -175,8 +177,8 @@ def _suspect(launch: KernelLaunch, argument: Argument) -> bool:
     if launch.kind == "pointer":
         return not (argument.column_major or _wants_columns(launch, argument))
     if launch.kind == "collective":
-        if all(t.devices == {"cpu"} for t in _tensors(argument.value)):
-            return False
+        if not _over_nccl(launch, argument):
+            return _gloo_fails(launch, argument)
         # NCCL takes what is dense in the tensor's own memory format.
         return not all(axes.channels_last_format(t.layout) for t in _tensors(argument.value))
     return True
@@ -190,14 +192,27 @@ def _wants_columns(launch: KernelLaunch, argument: Argument) -> bool:
     )
 
 
-def _copies_first(launch: KernelLaunch) -> bool:
-    """Whether every backend of the program makes its own copies of strided tensors."""
-    backends = [value for _, value in launch.provenance]
-    return bool(backends) and all(
-        isinstance(one, Const) and one.value in COPIERS
-        for value in backends
-        for one in alternatives(value)
-    )
+def _over_nccl(launch: KernelLaunch, argument: Argument) -> bool:
+    """Whether a collective may run over NCCL: no other backend is proved."""
+    if all(tensor.devices == {"cpu"} for tensor in _tensors(argument.value)):
+        return False
+    backends = [one for _, value in launch.provenance for one in alternatives(value)]
+    others = [isinstance(one, Const) and one.value in ("gloo", "mpi") for one in backends]
+    return not others or not all(others)
+
+
+def _gloo_fails(launch: KernelLaunch, argument: Argument) -> bool:
+    """Whether a collective over gloo refuses a view, or goes wrong in its memory."""
+    if any(may_be(value, "mpi") for _, value in launch.provenance):
+        return False
+    if launch.callee in IN_PLACE:
+        tensors = _tensors(argument.value)
+        return all(axes.non_overlapping_and_dense(t.layout) is False for t in tensors)
+    return launch.callee == "dist.all_to_all_single"
+
+
+def _refused(launch: KernelLaunch, suspects: Sequence[Argument]) -> bool:
+    return launch.callee not in IN_PLACE or _over_nccl(launch, suspects[0])
 
 
 def _confidence(launch: KernelLaunch) -> Confidence | None:
@@ -270,8 +285,11 @@ def _message(
     message = f"{_listed(names)} {'is' if one else 'are'} not contiguous{told}, and "
     pointers = "its pointer" if one else "their pointers"
     callee = f"`{_shown(launch.callee)}`"
-    if launch.kind == "collective":
-        message += f"NCCL refuses tensors that are not contiguous: {callee} raises."
+    if launch.kind == "collective" and _refused(launch, suspects):
+        library = "NCCL" if _over_nccl(launch, suspects[0]) else "gloo"
+        message += f"{library} refuses tensors that are not contiguous: {callee} raises."
+    elif launch.kind == "collective":
+        message += f"over gloo {callee} goes by {pointers}: it will change the wrong elements."
     elif _confidence(launch) is Confidence.LOW:
         message += f"{callee} may go by {pointers}: {_harm(launch, suspects)}."
     elif handed_in:
