@@ -11,7 +11,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memlint.analysis.knowledge import SliceValue
+from memlint.analysis.knowledge.model import SliceValue
 from memlint.analysis.values import Absent, Site, Symbol, Value
 from memlint.source.model import Source
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from memlint.analysis.axes import fastest_axis
 from memlint.analysis.events import Access, Loop, LoopNest
-from memlint.analysis.interpreter.machine import text_of
 from memlint.analysis.knowledge import SliceValue
 from memlint.analysis.locality import arrays_in, bytes_of
 from memlint.analysis.values import (
@@ -55,7 +54,7 @@ def column_reads(nest: LoopNest) -> Iterator[ColumnRead]:
         for value in arrays_in(loop.iterates):
             width = _width_of_items(value)
             if width is not None:
-                yield _read(node, loop, text_of(node), width, value, "")
+                yield _read(node, loop, ast.unparse(node), width, value, "")
 
 
 def _counted(node: ast.expr) -> ast.expr:
