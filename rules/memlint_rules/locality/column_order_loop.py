@@ -39,6 +39,11 @@ _COLUMNS: frozenset[Word] = frozenset(
 )
 # What a width of at least 1024 is written with; years in texts are none.
 _WIDTH = re.compile(r"\b(?!199\d\b|20[12]\d\b)\d[\d_]{3,}|\d\s*(?:\*|<<)\s*\d|\*\* ?\d")
+# What makes an array whose width can be known.
+_MAKER = re.compile(
+    r"\b(?:zeros|ones|empty|full|rand|normal|uniform|integers|standard_normal|eye)\w*\("
+    r"|\b(?:reshape|view)\([^)\n]*\d{4}"
+)
 
 
 class ColumnOrderLoop(Rule):
@@ -153,7 +158,8 @@ class ColumnOrderLoop(Rule):
         {"numba", *_COLUMNS},
         {"numba", "numpy", "torch"},
         {"numba", _WIDTH},
-        units=[{"for ", "while "}, _COLUMNS, {_WIDTH}],
+        {"numba", _MAKER},
+        units=[{"for ", "while "}, _COLUMNS, {_WIDTH}, {_MAKER}],
         whole={"numba"},
     )
     supersedes: ClassVar[tuple[str, ...]] = ("prange-inner-loop", "python-element-loop")
