@@ -38,25 +38,28 @@ class Needs:
     patterns: they are a sieve, not a proof.
 
     ``units`` are groups of words (or patterns) for a single function, counting with it what
-    it calls, and with a method what its class's ``__init__`` holds (with ``classwide``: what
-    all its methods do).  Functions that do not satisfy them are only read where others call
-    them.  A word of ``also`` is what may speak against a finding: who holds one is read too,
-    once there is anything to be found.  Without ``units``, and where a word of ``whole``
-    occurs in the source, all are read.
+    it calls (with ``classwide``: what all methods of its class hold); ``values`` are groups
+    that may as well be met by the ``__init__`` of a method's class.  Functions that do not
+    satisfy them are only read where others call them.  A word of ``also`` is what may speak
+    against a finding: who holds one is read too, once there is anything to be found.  With
+    neither ``units`` nor ``values``, and where a word of ``whole`` occurs in the source, all
+    functions are read.
     """
 
-    __slots__ = ("also", "classwide", "groups", "units", "whole")
+    __slots__ = ("also", "classwide", "groups", "units", "values", "whole")
 
     def __init__(
         self,
         *groups: Iterable[Word],
         units: Iterable[Iterable[Word]] = (),
+        values: Iterable[Iterable[Word]] = (),
         whole: Iterable[str] = (),
         also: Iterable[str] = (),
         classwide: bool = False,
     ) -> None:
         self.groups: tuple[frozenset[Word], ...] = tuple(frozenset(group) for group in groups)
         self.units: tuple[frozenset[Word], ...] = tuple(frozenset(group) for group in units)
+        self.values: tuple[frozenset[Word], ...] = tuple(frozenset(group) for group in values)
         self.whole: frozenset[str] = frozenset(whole)
         self.also: frozenset[Word] = frozenset(also)
         self.classwide = classwide

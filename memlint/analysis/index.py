@@ -6,9 +6,9 @@ the listening rules declare for units, it tells which the interpreter need not e
 holds no logic of any rule, and errs on the side of entering.
 
 A unit *reaches* what it holds itself and what is reached by any function or class of the
-program that it names, since the interpreter follows its calls; a method reaches what its
-class's ``__init__`` does.  A unit is a candidate for a rule if it reaches a word of each of
-the rule's groups.
+program that it names, since the interpreter follows its calls; values may come to a method
+from its class's ``__init__`` too.  A unit is a candidate for a rule if it reaches a word of
+each of the rule's groups.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Index:
         self._lines = source.lines
         self._wanted: set[int] | None = None
         sieves = list(needs)
-        if any(not n.units or any(word in source.text for word in n.whole) for n in sieves):
+        if any(_reads_all(one, source.text) for one in sieves):
             return
         outside = list(self._outside(tree.body))
         text = "\n".join(text for text, _, is_import in outside if not is_import)
@@ -80,12 +80,14 @@ class Index:
         self, graph: _Graph, needs: Needs, outside: Sequence[tuple[str, list[str], bool]]
     ) -> set[int]:
         candidates: set[int] | None = None
-        for group in needs.units:
+        groups = [(group, False) for group in needs.units]
+        groups += [(group, True) for group in needs.values]
+        for group, by_init in groups:
             aliases = _aliases(outside, group)
             holders = [u for u in graph.units if _holds(u, group, aliases)]
             if any(unit.owner == unit.name == "" for unit in holders):
                 continue  # what the module does is done for all its functions
-            reached = graph.reaching(holders, classwide=needs.classwide)
+            reached = graph.reaching(holders, classwide=needs.classwide, by_init=by_init)
             candidates = reached if candidates is None else candidates & reached
         if candidates is None:
             return {id(u.node) for u in graph.units}
@@ -153,14 +155,14 @@ class _Graph:
             for name in (unit.names & others) | (unit.attributes & methods):
                 self._naming.setdefault(name, []).append(unit)
 
-    def reaching(self, holders: list[Unit], *, classwide: bool) -> set[int]:
+    def reaching(self, holders: list[Unit], *, classwide: bool, by_init: bool) -> set[int]:
         """Units that reach one of ``holders``."""
         found = {id(unit.node) for unit in holders}
         waiting = list(holders)
         while waiting:
             unit = waiting.pop()
             near = list(self._naming.get(unit.name, ()))
-            if unit.owner and (classwide or unit.name == "__init__"):
+            if unit.owner and (classwide or (by_init and unit.name == "__init__")):
                 near.extend(self._methods[unit.owner])
             if unit.owner and (classwide or unit.name in _UNNAMED):
                 near.extend(self._naming.get(unit.owner, ()))
@@ -169,6 +171,10 @@ class _Graph:
                     found.add(id(other.node))
                     waiting.append(other)
         return found
+
+
+def _reads_all(needs: Needs, text: str) -> bool:
+    return not (needs.units or needs.values) or any(word in text for word in needs.whole)
 
 
 def _holds(unit: Unit, group: frozenset[Word], aliases: set[str]) -> bool:

@@ -35,7 +35,7 @@ _BIRTHS: frozenset[Word] = frozenset(
     {
         re.compile(r"\.(?:T|mT|H|t\(\)|real|imag)\b|\.t\(\)|\b(?:split|chunk)\(\s*[^\s\"')]"),
         "transpose", "permute", "movedim", "moveaxis", "swapaxes", "swapdims", "rearrange",
-        "[:,", "[...", "::", ", :", "narrow", "select(", "unbind", "expand(", "expand_as",
+        "[:,", re.compile(r"(?<!Callable)\[\.\.\."), "::", ", :", "narrow", "select(", "unbind", "expand(", "expand_as",
         "broadcast_to", "unfold", "diagonal", "as_strided", "channels_last", "order=",
         "asfortran", "sliding_window", "tensordot", "adjoint", "tensor_split", "torch.t(",
         re.compile(r"\[[^\[\]\n]*:[^\[\]\n]*,"),  # a slice that is not the last of several
@@ -140,7 +140,7 @@ class NoncontiguousIntoKernel(Rule):
     name = "noncontiguous-into-kernel"
     severity = Severity.ERROR
     applicability = Applicability.UNSAFE
-    needs = Needs(_LAUNCHES, _BIRTHS, units=[_LAUNCHES | {"]("}, _BIRTHS], classwide=True)
+    needs = Needs(_LAUNCHES, _BIRTHS, values=[_LAUNCHES | {"]("}, _BIRTHS], classwide=True)
 
     def check(self, launch: KernelLaunch) -> Iterator[Draft]:
         """Arguments of a launch whose strides are known to be odd and do not go along."""

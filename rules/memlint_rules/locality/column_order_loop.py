@@ -159,7 +159,8 @@ class ColumnOrderLoop(Rule):
         {"numba", "numpy", "torch"},
         {"numba", _WIDTH},
         {"numba", _MAKER},
-        units=[{"for ", "while "}, _COLUMNS, {_WIDTH}, {_MAKER}],
+        units=[{"for ", "while "}, _COLUMNS],
+        values=[{_WIDTH}, {_MAKER}],
         whole={"numba"},
     )
     supersedes: ClassVar[tuple[str, ...]] = ("prange-inner-loop", "python-element-loop")
@@ -268,17 +269,28 @@ class ColumnOrderLoop(Rule):
             message = f"each item of `{text}` is {column}"
         else:
             message = f"each `{text}` {does} {column}"
-        if read.writes:
-            help_ = f"give `{read.array}` its axes the other way round and write whole rows, or "
-            help_ += 'allocate it with `order="F"`'
-        elif read.torch:
-            help_ = "work on all columns at once (`dim=0`), or copy once before the loop: "
-            help_ += f"`{read.array}.t().contiguous()`"
-        else:
-            help_ = "work on all columns at once (`axis=0`), or copy once before the loop: "
-            help_ += f"`np.ascontiguousarray({read.array}.T)`"
-        related = [Related(read.made, f"`{read.array}` is made here")] if read.made else []
-        return self.finding(read.node, message, help_, severity=Severity.INFO, related=related)
+        made = []
+        if read.made is not None:
+            made.append(Related(read.made, "the array is made here"))
+        return self.finding(
+            read.node, message, _column_help(read), severity=Severity.INFO, related=made
+        )
+
+
+def _column_help(read: ColumnRead) -> str:
+    if read.writes:
+        return (
+            f"give `{read.array}` its axes the other way round and write whole rows, or allocate "
+            'it with `order="F"`'
+        )
+    axis = "dim" if read.torch else "axis"
+    every = f"work on all columns at once (`{axis}=0`), or copy once before the loop: "
+    if read.iterates and isinstance(read.node, ast.Call):
+        return every + "unbind the first axis of `x.t().contiguous()`"
+    turned = read.array if read.iterates else f"{read.array}.{'t()' if read.torch else 'T'}"
+    return every + (
+        f"`{turned}.contiguous()`" if read.torch else f"`np.ascontiguousarray({turned})`"
+    )
 
 
 def _place(node: ast.AST) -> tuple[int, int]:

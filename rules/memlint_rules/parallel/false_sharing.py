@@ -114,7 +114,7 @@ class FalseSharing(Rule):
             {
                 re.compile(
                     r"\b(prange|pndindex|Thread|Process|Pool|Parallel|spawn)\b"
-                    r"|ThreadPool|ProcessPool|Executor|delayed"
+                    r"|ThreadPool|ProcessPool|Executor|\bdelayed\("
                 )
             },
             {re.compile(r"\]\s*(?:[-+*/|&^]|//|<<|>>)?=(?!=)")},
