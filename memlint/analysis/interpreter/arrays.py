@@ -20,6 +20,8 @@ from memlint.analysis.values import (
     Symbol,
     Tensor,
     Value,
+    alternatives,
+    join,
     must_be,
     symbol_value,
 )
@@ -82,11 +84,10 @@ class Arrays(Parallel):
     def _drawn(self, name: str, args: Args, node: ast.AST) -> Value | None:
         """A method of a generator: what the function of that name in ``numpy.random`` makes."""
         made = knowledge.call_function(f"numpy.random.{name}", args, node, self.sites.at(node))
-        if not isinstance(made, Tensor):
-            return made
-        dtype = args.get("dtype")
+        given = args.get("dtype")
         default = "int64" if name == "randint" else "float64"
-        return replace(made, dtype=default if isinstance(dtype, Absent) else dtype_of(dtype))
+        dtype = default if isinstance(given, Absent) else dtype_of(given)
+        return None if made is None else join(_typed(one, dtype) for one in alternatives(made))
 
     # Shared memory
 
@@ -139,6 +140,10 @@ class Arrays(Parallel):
 
     def _count(self, name: str, args: Args, node: ast.AST) -> Value:
         return symbol_value(Symbol("workers", name, self.sites.at(self.tree, name)))
+
+
+def _typed(value: Value, dtype: str | None) -> Value:
+    return replace(value, dtype=dtype) if isinstance(value, Tensor) else value
 
 
 def _ordering(name: str) -> Callable[..., Value | None]:
