@@ -25,6 +25,7 @@ from memlint.analysis.values import (
     Object,
     Ref,
     Sequence,
+    Site,
     Symbol,
     Tensor,
     Unknown,
@@ -242,9 +243,16 @@ class Loops(Nests):
                 return Unknown("", value.deps, value.loaders, value.devices)
             case Object():
                 return self.element_of_object(value)
-            case Instance():
-                return self._element_of_instance(value)
+            case Instance() if value.site not in self.iterated:
+                self.iterated.add(value.site)
+                try:
+                    return self._element_of_instance(value)
+                finally:
+                    self.iterated.discard(value.site)
         return Unknown(loaders=loaders_of(value), devices=devices_of(value))
+
+    # Objects whose iteration is being followed: one may hand out itself.
+    iterated: set[Site]
 
     def element_of_object(self, value: Object) -> Value:
         raise NotImplementedError

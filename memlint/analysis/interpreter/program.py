@@ -42,6 +42,7 @@ class Interpreter(Arrays):
         self.module_compiled = None
         self.joblib_kind = "process"
         self.shared = set()
+        self.iterated = set()
         self.declared = {}
         self.pending = {}
         self.backends = []
