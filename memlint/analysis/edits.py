@@ -32,19 +32,19 @@ def call_with_keyword(
         k.arg is None for k in call.keywords
     ):
         return None
-    text = ast.get_source_segment(source.text, call)
-    if text is None or _is_bare_generator(source, call):
+    text = source.segment(call)
+    if _is_bare_generator(call):
         return None
     return Replacement(call, _with_last(text, f"{name}={expression}", call))
 
 
-def followed_by(source: Source, call: ast.Call, suffix: str) -> Replacement | None:
+def followed_by(source: Source, call: ast.Call, suffix: str) -> Replacement:
     """``call`` with another call or attribute behind it."""
-    text = ast.get_source_segment(source.text, call)
-    return None if text is None else Replacement(call, text + suffix)
+    text = source.segment(call)
+    return Replacement(call, text + suffix)
 
 
-def _is_bare_generator(source: Source, call: ast.Call) -> bool:
+def _is_bare_generator(call: ast.Call) -> bool:
     """``f(x for x in y)``: the parentheses of the call are those of the generator."""
     if len(call.args) != 1 or call.keywords or not isinstance(call.args[0], ast.GeneratorExp):
         return False

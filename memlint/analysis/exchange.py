@@ -79,8 +79,8 @@ def _swap_all(
         yield Replacement(call, f"{_text(call.func, source)}({arguments})")
 
 
-def _text(node: ast.AST, source: Source) -> str:
-    return ast.get_source_segment(source.text, node) or ast.unparse(node)
+def _text(node: ast.expr, source: Source) -> str:
+    return source.segment(node)
 
 
 def _one_place_each(accesses: Iterable[Access], loops: tuple[Loop, Loop]) -> bool:

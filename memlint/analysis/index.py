@@ -51,8 +51,13 @@ class Index:
     def __init__(self, source: Source, tree: ast.Module, needs: Iterable[Needs]) -> None:
         self._lines = source.lines
         self._wanted: set[int] | None = None
-        sieves = list(needs)
+        sieves = [one for one in needs if _occurs(one, source.text)]
         if any(_reads_all(one, source.text) for one in sieves):
+            return
+        self._known: set[int] = set()
+        self._wants_any = bool(sieves)
+        if not sieves:
+            self._wanted = set()
             return
         outside = list(self._outside(tree.body))
         text = "\n".join(text for text, _, is_import in outside if not is_import)
@@ -171,6 +176,11 @@ class _Graph:
                     found.add(id(other.node))
                     waiting.append(other)
         return found
+
+
+def _occurs(needs: Needs, text: str) -> bool:
+    """Whether each group has a word anywhere in the program."""
+    return all(_has(text, group) for group in (*needs.units, *needs.values))
 
 
 def _reads_all(needs: Needs, text: str) -> bool:

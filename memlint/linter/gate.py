@@ -15,8 +15,7 @@ class Gate:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = [
-            (rule, [[_in_bytes(word) for word in group] for group in rule.needs.groups])
-            for rule in rules
+            (rule, sorted(map(_cheapest_first, rule.needs.groups), key=_patterns)) for rule in rules
         ]
 
     def pass_through(self, data: bytes) -> list[Rule]:
@@ -36,3 +35,11 @@ class Gate:
 
 def _in_bytes(word: Word) -> bytes | re.Pattern[bytes]:
     return word.encode() if isinstance(word, str) else re.compile(word.pattern.encode())
+
+
+def _cheapest_first(group: frozenset[Word]) -> list[bytes | re.Pattern[bytes]]:
+    return sorted(map(_in_bytes, group), key=lambda word: not isinstance(word, bytes))
+
+
+def _patterns(group: list[bytes | re.Pattern[bytes]]) -> int:
+    return sum(not isinstance(word, bytes) for word in group)

@@ -51,6 +51,17 @@ class Source:
         cell, shift = self._cell(line)
         return cell, Location(line - shift, column, line - shift, column + 1)
 
+    def segment(self, node: ast.expr | ast.stmt) -> str:
+        """The text that a node spans, with its own line ends."""
+        first, last = node.lineno, node.end_lineno or node.lineno
+        if "\r" in self.text or "\f" in self.text:
+            return ast.get_source_segment(self.text, node) or ""
+        lines = self.lines[first - 1 : last]
+        end = node.end_col_offset or 0
+        lines[-1] = lines[-1].encode()[:end].decode()
+        lines[0] = lines[0].encode()[node.col_offset :].decode()
+        return "\n".join(lines)
+
     def _column(self, line: int, offset: int) -> int:
         text = self.lines[line - 1]
         if text.isascii():
