@@ -30,6 +30,10 @@ DOCS_URL = "https://memlint.readthedocs.io/rules/{name}/"
 Word: TypeAlias = str | re.Pattern[str]
 
 
+def _cheapest_first(group: Iterable[Word]) -> tuple[Word, ...]:
+    return tuple(sorted(set(group), key=lambda word: (not isinstance(word, str), str(word))))
+
+
 class Needs:
     """Words that a source must hold before a rule can have anything to say about it.
 
@@ -57,11 +61,11 @@ class Needs:
         also: Iterable[str] = (),
         classwide: bool = False,
     ) -> None:
-        self.groups: tuple[frozenset[Word], ...] = tuple(frozenset(group) for group in groups)
-        self.units: tuple[frozenset[Word], ...] = tuple(frozenset(group) for group in units)
-        self.values: tuple[frozenset[Word], ...] = tuple(frozenset(group) for group in values)
-        self.whole: frozenset[str] = frozenset(whole)
-        self.also: frozenset[Word] = frozenset(also)
+        self.groups = tuple(map(_cheapest_first, groups))
+        self.units = tuple(map(_cheapest_first, units))
+        self.values = tuple(map(_cheapest_first, values))
+        self.whole = frozenset(whole)
+        self.also = _cheapest_first(also)
         self.classwide = classwide
 
 

@@ -51,9 +51,10 @@ class Index:
     def __init__(self, source: Source, tree: ast.Module, needs: Iterable[Needs]) -> None:
         self._lines = source.lines
         self._wanted: set[int] | None = None
-        sieves = [one for one in needs if _occurs(one, source.text)]
-        if any(_reads_all(one, source.text) for one in sieves):
+        declared = list(needs)
+        if any(_reads_all(one, source.text) for one in declared):
             return
+        sieves = [one for one in declared if _occurs(one, source.text)]
         self._known: set[int] = set()
         self._wants_any = bool(sieves)
         if not sieves:
@@ -94,12 +95,12 @@ class Index:
                 continue  # what the module does is done for all its functions
             reached = graph.reaching(holders, classwide=needs.classwide, by_init=by_init)
             candidates = reached if candidates is None else candidates & reached
+            if not candidates:
+                return candidates
         if candidates is None:
             return {id(u.node) for u in graph.units}
-        if candidates:
-            against = _aliases(outside, needs.also)
-            candidates |= {id(u.node) for u in graph.units if _holds(u, needs.also, against)}
-        return candidates
+        against = _aliases(outside, needs.also)
+        return candidates | {id(u.node) for u in graph.units if _holds(u, needs.also, against)}
 
     def _text(self, node: ast.stmt) -> str:
         decorators = getattr(node, "decorator_list", [])
@@ -187,17 +188,17 @@ def _reads_all(needs: Needs, text: str) -> bool:
     return not (needs.units or needs.values) or any(word in text for word in needs.whole)
 
 
-def _holds(unit: Unit, group: frozenset[Word], aliases: set[str]) -> bool:
+def _holds(unit: Unit, group: tuple[Word, ...], aliases: set[str]) -> bool:
     return _has(unit.text, group) or not aliases.isdisjoint(unit.names)
 
 
-def _has(text: str, group: frozenset[Word]) -> bool:
+def _has(text: str, group: tuple[Word, ...]) -> bool:
     return any(
         word in text if isinstance(word, str) else word.search(text) is not None for word in group
     )
 
 
-def _aliases(outside: Sequence[tuple[str, list[str], bool]], group: frozenset[Word]) -> set[str]:
+def _aliases(outside: Sequence[tuple[str, list[str], bool]], group: tuple[Word, ...]) -> set[str]:
     """Names that the module binds in a statement that holds a word, or another such name."""
     found: set[str] = set()
     waiting = [(text, names) for text, names, _ in outside if names]

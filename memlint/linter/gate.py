@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from memlint.rule import Rule, Word
+
+_Sign: TypeAlias = bytes | re.Pattern[bytes]
 
 
 class Gate:
@@ -15,17 +18,18 @@ class Gate:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = [
-            (rule, sorted(map(_cheapest_first, rule.needs.groups), key=_patterns)) for rule in rules
+            (rule, sorted(([*map(_in_bytes, group)] for group in rule.needs.groups), key=_cost))
+            for rule in rules
         ]
 
     def pass_through(self, data: bytes) -> list[Rule]:
         """The rules whose needs the bytes meet."""
-        seen: dict[bytes | re.Pattern[bytes], bool] = {}
+        seen: dict[_Sign, bool] = {}
 
-        def holds(word: bytes | re.Pattern[bytes]) -> bool:
-            if (known := seen.get(word)) is None:
-                found = word in data if isinstance(word, bytes) else word.search(data)
-                known = seen[word] = bool(found)
+        def holds(sign: _Sign) -> bool:
+            if (known := seen.get(sign)) is None:
+                found = sign in data if isinstance(sign, bytes) else sign.search(data)
+                known = seen[sign] = bool(found)
             return known
 
         return [
@@ -33,13 +37,9 @@ class Gate:
         ]
 
 
-def _in_bytes(word: Word) -> bytes | re.Pattern[bytes]:
+def _in_bytes(word: Word) -> _Sign:
     return word.encode() if isinstance(word, str) else re.compile(word.pattern.encode())
 
 
-def _cheapest_first(group: frozenset[Word]) -> list[bytes | re.Pattern[bytes]]:
-    return sorted(map(_in_bytes, group), key=lambda word: not isinstance(word, bytes))
-
-
-def _patterns(group: list[bytes | re.Pattern[bytes]]) -> int:
-    return sum(not isinstance(word, bytes) for word in group)
+def _cost(group: list[_Sign]) -> int:
+    return sum(not isinstance(sign, bytes) for sign in group)
