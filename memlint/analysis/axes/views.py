@@ -132,7 +132,7 @@ def select(layout: Layout, axis: int | None) -> Layout:
 def _cut_loose(layout: Layout, axis: int | None) -> Layout:
     """Part of an axis of an array whose rank is not known."""
     loose = layout.loose
-    if loose is None or axis is None or loose.swaps or loose.units:
+    if loose is None or axis is None or loose.swaps or loose.units or loose.shuffled:
         return OPAQUE
     if axis == 0:
         return OPAQUE if loose.broadcast or loose.gapped else layout

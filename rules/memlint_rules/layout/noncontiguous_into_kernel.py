@@ -33,12 +33,14 @@ _LAUNCHES: frozenset[Word] = frozenset(
 # What makes a layout other than dense.
 _BIRTHS: frozenset[Word] = frozenset(
     {
-        re.compile(r"\.(?:T|mT|H|t\(\)|real|imag)\b|\.t\(\)|\b(?:split|chunk)\(\s*[^\s\"')]"),
-        "transpose", "permute", "movedim", "moveaxis", "swapaxes", "swapdims", "rearrange",
-        "[:,", re.compile(r"(?<!Callable)\[\.\.\."), "::", ", :", "narrow", "select(", "unbind", "expand(", "expand_as",
+        re.compile(r"\.T\b"), re.compile(r"\.mT\b"), re.compile(r"\.H\b"), ".t()", "torch.t(",
+        re.compile(r"\.real\b"), re.compile(r"\.imag\b"), "transpose", "permute", "movedim",
+        "moveaxis", "swapaxes", "swapdims", "rearrange", "narrow", "select(", "unbind",
+        re.compile(r"split\(\s*[^\s\"')]"), ".chunk(", "torch.chunk(", "expand(", "expand_as",
         "broadcast_to", "unfold", "diagonal", "as_strided", "channels_last", "order=",
-        "asfortran", "sliding_window", "tensordot", "adjoint", "tensor_split", "torch.t(",
-        re.compile(r"\[[^\[\]\n]*:[^\[\]\n]*,"),  # a slice that is not the last of several
+        "asfortran", "sliding_window", "tensordot", "adjoint", "::", ", :", "[:,",
+        # A slice, or what an ellipsis leaves, before another subscript; no `Callable[..., X]`.
+        re.compile(r"\[[^\[\]\n]*:[^\[\]\n]*,"), re.compile(r"\[\.\.\., ?(?:[\d:\-]|[a-z_]\w*\])"),
     }
 )  # fmt: skip
 

@@ -112,10 +112,18 @@ class FalseSharing(Rule):
         {"for ", "while "},
         units=[
             {
-                re.compile(
-                    r"\b(prange|pndindex|Thread|Process|Pool|Parallel|spawn)\b"
-                    r"|ThreadPool|ProcessPool|Executor|\bdelayed\("
-                )
+                "prange",
+                "pndindex",
+                "Thread",
+                "Process(",
+                "Process as",
+                "ProcessPool",
+                "Pool(",
+                "Pool as",
+                "spawn(",
+                "Executor",
+                "delayed(",
+                "delayed as",
             },
             {re.compile(r"\]\s*(?:[-+*/|&^]|//|<<|>>)?=(?!=)")},
             {"for ", "while "},

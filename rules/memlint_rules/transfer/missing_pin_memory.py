@@ -123,10 +123,12 @@ class MissingPinMemory(Rule):
         units=[
             # Made, handed over, subclassed or renamed; in annotations it is none of these.
             {
-                re.compile(
-                    r"DataLoader\s*\(|partial\(\s*[\w.]*DataLoader|class\s+\w+\([^)]*DataLoader"
-                    r"|DataLoader as|=\s*[\w.]*DataLoader\b|[\"']\s*:\s*[\w.]*DataLoader\b"
-                )
+                "DataLoader as",
+                re.compile(r"DataLoader\s*\("),
+                re.compile(r"partial\(\s*[\w.]*DataLoader"),
+                re.compile(r"class \w+\([^)]*DataLoader"),
+                re.compile(r"=\s*[\w.]*DataLoader\b"),
+                re.compile(r"[\"']\s*:\s*[\w.]*DataLoader\b"),
             },
             {".to(", "cuda", "gpu", "copy_(", "prepare(", ".fit("},
         ],
