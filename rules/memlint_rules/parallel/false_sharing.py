@@ -114,7 +114,8 @@ class FalseSharing(Rule):
             {
                 "prange",
                 "pndindex",
-                "Thread",
+                re.compile(r"Thread\b"),
+                "ThreadPool",
                 "Process(",
                 "Process as",
                 "ProcessPool",
