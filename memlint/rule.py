@@ -27,23 +27,26 @@ ENTRY_POINT_GROUP = "memlint.rules"
 DOCS_URL = "https://memlint.readthedocs.io/rules/{name}/"
 
 
-Word: TypeAlias = str | re.Pattern[str]
+Word: TypeAlias = str | re.Pattern[str] | Callable[[str], bool]
 
 
 def _cheapest_first(group: Iterable[Word]) -> tuple[Word, ...]:
-    return tuple(sorted(set(group), key=lambda word: (not isinstance(word, str), str(word))))
+    def cost(word: Word) -> int:
+        return 0 if isinstance(word, str) else 1 if isinstance(word, re.Pattern) else 2
+
+    return tuple(sorted(set(group), key=lambda word: (cost(word), str(word))))
 
 
 class Needs:
     """Words that a source must hold before a rule can have anything to say about it.
 
     Each group is a set of words, one of which must occur somewhere in the text; all
-    groups must be satisfied.  Words are plain substrings or
-    patterns: they are a sieve, not a proof.
+    groups must be satisfied.  Words are plain substrings,
+    patterns, or tests of a text: they are a sieve, not a proof.
 
-    ``units`` are groups of words (or patterns) for a single function, counting with it what
-    it calls (with ``classwide``: what all methods of its class hold); ``values`` are groups
-    that may as well be met by the ``__init__`` of a method's class.  Functions that do not
+    ``units`` are groups for a single function, counting with it what it calls (with
+    ``classwide``: what all methods of its class hold); ``values`` are groups that may as
+    well be met by the ``__init__`` of a method's class.  Functions that do not
     satisfy them are only read where others call them.  A word of ``also`` is what may speak
     against a finding: who holds one is read too, once there is anything to be found.  With
     neither ``units`` nor ``values``, and where a word of ``whole`` occurs in the source, all
@@ -58,14 +61,14 @@ class Needs:
         units: Iterable[Iterable[Word]] = (),
         values: Iterable[Iterable[Word]] = (),
         whole: Iterable[str] = (),
-        also: Iterable[str] = (),
+        also: Iterable[Word] = (),
         classwide: bool = False,
     ) -> None:
-        self.groups = tuple(map(_cheapest_first, groups))
-        self.units = tuple(map(_cheapest_first, units))
-        self.values = tuple(map(_cheapest_first, values))
+        self.groups: tuple[tuple[Word, ...], ...] = tuple(map(_cheapest_first, groups))
+        self.units = tuple(_cheapest_first(group) for group in units)
+        self.values = tuple(_cheapest_first(group) for group in values)
         self.whole = frozenset(whole)
-        self.also = _cheapest_first(also)
+        self.also: tuple[Word, ...] = _cheapest_first(also)
         self.classwide = classwide
 
 

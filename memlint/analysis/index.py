@@ -193,9 +193,13 @@ def _holds(unit: Unit, group: tuple[Word, ...], aliases: set[str]) -> bool:
 
 
 def _has(text: str, group: tuple[Word, ...]) -> bool:
-    return any(
-        word in text if isinstance(word, str) else word.search(text) is not None for word in group
-    )
+    return any(_found(word, text) for word in group)
+
+
+def _found(word: Word, text: str) -> bool:
+    if isinstance(word, str):
+        return word in text
+    return word.search(text) is not None if isinstance(word, re.Pattern) else word(text)
 
 
 def _aliases(outside: Sequence[tuple[str, list[str], bool]], group: tuple[Word, ...]) -> set[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from memlint.rule import Rule, Word
 
-_Sign: TypeAlias = bytes | re.Pattern[bytes]
+_Sign: TypeAlias = bytes | Callable[[bytes], object]
 
 
 class Gate:
@@ -28,7 +28,7 @@ class Gate:
 
         def holds(sign: _Sign) -> bool:
             if (known := seen.get(sign)) is None:
-                found = sign in data if isinstance(sign, bytes) else sign.search(data)
+                found = sign in data if isinstance(sign, bytes) else sign(data)
                 known = seen[sign] = bool(found)
             return known
 
@@ -38,7 +38,11 @@ class Gate:
 
 
 def _in_bytes(word: Word) -> _Sign:
-    return word.encode() if isinstance(word, str) else re.compile(word.pattern.encode())
+    if isinstance(word, str):
+        return word.encode()
+    if isinstance(word, re.Pattern):
+        return re.compile(word.pattern.encode()).search
+    return lambda data: word(data.decode("latin-1"))
 
 
 def _cost(group: list[_Sign]) -> int:

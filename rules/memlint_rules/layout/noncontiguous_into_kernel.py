@@ -39,6 +39,7 @@ _BIRTHS: frozenset[Word] = frozenset(
         re.compile(r"split\(\s*[^\s\"')]"), ".chunk(", "torch.chunk(", "expand(", "expand_as",
         "broadcast_to", "unfold", "diagonal", "as_strided", "channels_last", "order=",
         "asfortran", "sliding_window", "tensordot", "adjoint", "::", ", :", "[:,",
+        ".flip", "rot90", "meshgrid", "broadcast_tensors",
         # A slice, or what an ellipsis leaves, before another subscript; no `Callable[..., X]`.
         re.compile(r"\[[^\[\]\n]*:[^\[\]\n]*,"), re.compile(r"\[\.\.\., ?(?:[\d:\-]|[a-z_]\w*\])"),
     }

@@ -26,19 +26,26 @@ from memlint.source.model import Source
 LINE = 64
 LONG_ROW = 1024
 
-# What takes a column out of an array: `[:, j]`, `in x.T`, and methods. (Patterns that begin
-# with plain characters are searched for at the speed of these.)
-_COLUMNS: frozenset[Word] = frozenset(
-    {
-        re.compile(r"\[(?:\.\.\.|:), ?(?!None\b)[A-Za-z_]"),
-        re.compile(r"\.T\b"),
-        re.compile(r"\.mT\b"),
-        "select(",
-        "unbind(",
-        "narrow(",
-        ".take(",
-    }
+_INDEX = re.compile(r"\[(?:\.\.\.|:),\s*([A-Za-z_]\w*)")
+_METHODS = re.compile(
+    r"\b(?:select|unbind|narrow)\(\s*(?:[\w.]+,\s*)?(?:dim\s*=\s*)?-?1\b|\btake\("
 )
+_TRANSPOSED = re.compile(r"\bin\b[^\n]*\.m?T\b")
+
+
+def _takes_columns(text: str) -> bool:
+    """Whether a function may take one column after the other: `[:, j]` with an index that a
+    loop counts, `in x.T`, or a method on the second axis."""
+    if any(
+        re.search(rf"\bfor [^\n]*\b{name}\b[^\n]* in |\b{name} *[+-]= ", text)
+        for name in set(_INDEX.findall(text))
+    ):
+        return True
+    if "T" in text and _TRANSPOSED.search(text):
+        return True
+    return _METHODS.search(text) is not None
+
+
 # What a width of at least 1024 is written with; years in texts are none.
 _WIDTH = re.compile(r"\b(?!199\d\b|20[12]\d\b)\d[\d_]{3,}|\d\s*(?:\*|<<)\s*\d|\*\* ?\d")
 # What makes an array whose width can be known.
@@ -159,11 +166,12 @@ class ColumnOrderLoop(Rule):
     applicability = Applicability.UNSAFE
     needs = Needs(
         {"for ", "while "},
-        {"numba", *_COLUMNS},
+        {"numba", "[:,", "[...,", ".T", ".mT", "select(", "unbind(", "narrow(", "take("},
+        {"numba", _takes_columns},
         {"numba", "numpy", "torch"},
         {"numba", _WIDTH},
         {"numba", *_MAKERS},
-        units=[{"for ", "while "}, _COLUMNS],
+        units=[{_takes_columns}],
         values=[_MAKERS, {_WIDTH}],
         whole={"numba"},
     )
