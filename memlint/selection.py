@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 from memlint.rule import Rule, RuleSet
+from memlint.source.gitignore import IgnorePatterns
 from memlint.toml_file import ConfigError
 
 if TYPE_CHECKING:
@@ -79,16 +80,14 @@ def ignored_in(settings: Settings, path: str, rules: Sequence[type[Rule]]) -> fr
         return frozenset()
     codes: set[str] = set()
     for pattern, selectors in settings.per_file_ignores.items():
-        if _matcher(pattern)(path):
+        if _patterns(pattern).cover(path):
             codes.update(r.code for r in rules if any(matches(s, r) for s in selectors))
     return frozenset(codes)
 
 
 @cache
-def _matcher(pattern: str) -> Callable[[str], bool]:
-    from pathspec import GitIgnoreSpec
-
-    return GitIgnoreSpec.from_lines([pattern]).match_file
+def _patterns(pattern: str) -> IgnorePatterns:
+    return IgnorePatterns([pattern])
 
 
 def unknown_selector(selector: str, rules: RuleSet) -> str | None:

@@ -9,8 +9,9 @@ the number of patterns by more than the regular expression engine needs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import NamedTuple
 
 _POSIX_CLASSES = {
@@ -24,6 +25,10 @@ _POSIX_CLASSES = {
     "upper": "A-Z",
     "xdigit": "0-9a-fA-F",
 }
+_STAR = "[^/]*"
+_DEEP = "(?:.*/)?"
+# Stands in group names for the pattern's number; in a literal it would be escaped.
+_OWN = "~own~"
 _BRACKET = re.compile(r"\[([!^]?)(\]?(?:\[:\w+:\]|\\.|[^\]\\])*)\]")
 _BRACKET_ITEM = re.compile(r"\[:(\w+):\]|\\(.)|(.)", re.DOTALL)
 
@@ -42,13 +47,14 @@ class _Joined:
 
     def __init__(self, patterns: Iterable[tuple[int, str]]) -> None:
         backwards = sorted(patterns, reverse=True)
-        self._order = [index for index, _ in backwards]
-        self._regex = re.compile("|".join(f"({regex})\\Z" for _, regex in backwards), re.DOTALL)
+        parts = [f"(?P<p{i}>{regex.replace(_OWN, f'p{i}_')})\\Z" for i, regex in backwards]
+        self._regex = re.compile("|".join(parts), re.DOTALL)
+        self._order = {self._regex.groupindex[f"p{i}"]: i for i, _ in backwards}
 
     def last_match(self, text: str) -> int:
         """The index of the last matching pattern, or -1."""
         match = self._regex.match(text)
-        return -1 if match is None else self._order[(match.lastindex or 1) - 1]
+        return -1 if match is None else self._order[match.lastindex or 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,14 @@ class IgnorePatterns:
         found = matcher.last_match(path, name)
         return None if found < 0 else self._ignores[found]
 
+    def cover(self, path: str) -> bool:
+        """Whether a file, or a folder that it lies in, is ignored."""
+        parts = path.split("/")
+        return any(
+            self.ignores("/".join(parts[:end]), parts[end - 1], end < len(parts)) is True
+            for end in range(1, len(parts) + 1)
+        )
+
 
 def _matcher(patterns: list[tuple[int, _Pattern]]) -> _Matcher:
     names = [(index, pattern.regex) for index, pattern in patterns if pattern.by_name]
@@ -121,13 +135,20 @@ def _without_trailing_spaces(text: str) -> str:
 
 def _translate(glob: str) -> str | None:
     """The regular expression of a glob; ``None`` if git would never match it."""
-    parts: list[str] = []
+    groups: list[list[str]] = [[""]]
     position = 0
     while position < len(glob):
         character = glob[position]
         if character == "*":
-            regex, position = _stars(glob, position)
-        elif character == "?":
+            star, position = _stars(glob, position)
+            if star == _DEEP:
+                groups.append([""])
+            elif star == _STAR:
+                groups[-1].append("")
+            else:
+                groups[-1][-1] += star
+            continue
+        if character == "?":
             regex, position = "[^/]", position + 1
         elif character == "[":
             match = _BRACKET.match(glob, position)
@@ -140,8 +161,37 @@ def _translate(glob: str) -> str | None:
             regex, position = re.escape(glob[position + 1]), position + 2
         else:
             regex, position = re.escape(character), position + 1
-        parts.append(regex)
-    return "".join(parts)
+        groups[-1][-1] += regex
+    return _joined(groups)
+
+
+def _joined(groups: list[list[str]]) -> str:
+    """The groups between ``**/``, each a list of what stands between its ``*``.
+
+    Where several stars could share a text in many ways, only the first way is tried, as any
+    later one leaves less to the rest: patterns may come from a repository that nobody
+    trusts, and the ways to share a text are as many as its length to the power of the stars.
+    """
+    number = count()
+    first, *deep = (_between_slashes(group, number) for group in groups)
+    if not deep:
+        return first
+    middle = [_only_first_way(f"(?:.*?/)??{group}", number) for group in deep[:-1]]
+    return "".join([first, *middle, _DEEP, deep[-1]])
+
+
+def _between_slashes(parts: list[str], number: Iterator[int]) -> str:
+    first, *starred = parts
+    if not starred:
+        return first
+    middle = [_only_first_way(f"[^/]*?{part}", number) for part in starred[:-1]]
+    return "".join([first, *middle, _STAR, starred[-1]])
+
+
+def _only_first_way(regex: str, number: Iterator[int]) -> str:
+    """An atomic group, in words that Python 3.10 understands."""
+    name = f"{_OWN}{next(number)}"
+    return f"(?=(?P<{name}>{regex}))(?P={name})"
 
 
 def _stars(glob: str, start: int) -> tuple[str, int]:
@@ -153,8 +203,8 @@ def _stars(glob: str, start: int) -> tuple[str, int]:
         if end == len(glob):
             return ".+", end
         if glob[end] == "/":
-            return "(?:.*/)?", end + 1
-    return "[^/]*", end
+            return _DEEP, end + 1
+    return _STAR, end
 
 
 def _bracket(match: re.Match[str]) -> str:

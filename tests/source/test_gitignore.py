@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,37 @@ def test_letters_beyond_ascii_count_as_one_character() -> None:
 def test_comments_blank_lines_and_windows_line_ends() -> None:
     assert not IgnorePatterns(["# comment", "", "   ", "/", "!"])
     assert IgnorePatterns(["build/\r\n"]).ignores("build", "build", True) is True
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("*a" * 25 + "b.py", "a" * 240 + ".py"),
+        ("**/a/" * 20 + "b.py", "a/" * 500 + "x.py"),
+        ("x/" + "*a*/**/" * 20 + "b.py", "x/" + "aaa/" * 500 + "x.py"),
+    ],
+)
+def test_no_pattern_takes_long(pattern: str, path: str) -> None:
+    started = time.monotonic()
+    assert IgnorePatterns([pattern]).ignores(path, path.rpartition("/")[2], False) is None
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "covered"),
+    [
+        ("*a*b*c.py", "xabcabc.py", True),
+        ("*ab*ab.py", "ab.py", False),
+        ("**/a*b/**/c", "ax/ab/c", True),
+        ("**/a*b/**/c", "ax/a/c", False),
+        ("**/a/**/b/**/c", "a/c/b/a/b/c", True),
+        ("x/**/a/**/a/**/c", "x/a/c", False),
+        ("~own~*a*b", "~own~aab", True),
+        ("build/", "src/build/a.py", True),
+        ("build/", "src/build", False),
+        ("!a.py", "a.py", False),
+        ("[z-a]", "a", False),
+    ],
+)
+def test_a_pattern_covers_what_lies_below_it(pattern: str, path: str, covered: bool) -> None:
+    assert IgnorePatterns([pattern]).cover(path) is covered

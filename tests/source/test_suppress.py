@@ -73,4 +73,4 @@ def test_misspelt_comments_are_known_as_such() -> None:
 
 def test_text_without_the_words_is_not_tokenized(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tokenize.generate_tokens", None)
-    assert not read_suppressions("x = 'memlint: ignore'\n# nothing\n").directives
+    assert not read_suppressions("x = 'memlint ignore'\n# nothing\n").directives
