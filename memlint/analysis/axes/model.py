@@ -18,7 +18,17 @@ Size: TypeAlias = int | Hashable | None
 REVERSED = "reversed"
 """The pending permutation that reverses all axes, of an array whose rank is not known."""
 
-Swap: TypeAlias = tuple[int, int] | str
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One axis taken out and put in again elsewhere, counted from either end."""
+
+    source: int
+    target: int
+
+
+Swap: TypeAlias = tuple[int, int] | Moved | str
+"""A pending permutation: two axes exchanged, one moved, or all reversed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from memlint.analysis.axes.model import REVERSED, Axis, Layout, Loose, Swap
+from memlint.analysis.axes.model import REVERSED, Axis, Layout, Loose, Moved, Swap, resolve
 
 _TRIED_RANKS = 4
 
@@ -94,9 +94,18 @@ def _loose_contiguous(loose: Loose | None) -> bool | None:
 def _ranks(swaps: tuple[Swap, ...]) -> range:
     least = 2
     for swap in swaps:
-        if isinstance(swap, tuple):
-            least = max(least, *(axis + 1 if axis >= 0 else -axis for axis in swap))
+        least = max(least, 2, *(axis + 1 if axis >= 0 else -axis for axis in numbers(swap)))
+        if isinstance(swap, Moved) and not _moves((swap,), least):
+            # Nobody moves an axis to where it is.
+            least += 1
     return range(least, least + _TRIED_RANKS)
+
+
+def numbers(swap: Swap) -> tuple[int, ...]:
+    """The axes that a pending permutation names."""
+    if isinstance(swap, Moved):
+        return (swap.source, swap.target)
+    return swap if isinstance(swap, tuple) else ()
 
 
 def permutation(swaps: tuple[Swap, ...], rank: int) -> tuple[int, ...]:
@@ -105,6 +114,10 @@ def permutation(swaps: tuple[Swap, ...], rank: int) -> tuple[int, ...]:
     for swap in swaps:
         if swap == REVERSED:
             order.reverse()
+        elif isinstance(swap, Moved):
+            target = resolve(swap.target, rank)
+            assert target is not None
+            order.insert(target, order.pop(swap.source))
         elif isinstance(swap, tuple):
             first, second = swap
             order[first], order[second] = order[second], order[first]

@@ -12,6 +12,7 @@ from memlint.analysis.axes.model import (
     Axis,
     Layout,
     Loose,
+    Moved,
     Size,
     Swap,
     dense,
@@ -19,7 +20,7 @@ from memlint.analysis.axes.model import (
     unknown_strides,
     with_axes,
 )
-from memlint.analysis.axes.queries import permutation, permuted
+from memlint.analysis.axes.queries import numbers, permutation, permuted
 
 
 class NotKnown:
@@ -45,9 +46,7 @@ def give_rank(layout: Layout, rank: int) -> Layout:
 
 
 def _fits(swap: Swap, rank: int) -> bool:
-    return swap == REVERSED or all(
-        isinstance(axis, int) and resolve(axis, rank) is not None for axis in swap
-    )
+    return all(resolve(axis, rank) is not None for axis in numbers(swap))
 
 
 def permute(layout: Layout, order: Sequence[int | None]) -> Layout:
@@ -85,7 +84,8 @@ def _swapped(layout: Layout, swap: Swap) -> Layout:
     if loose is None:
         return OPAQUE
     swaps = loose.swaps
-    swaps = swaps[:-1] if swaps and swaps[-1] == swap else (*swaps, swap)
+    undone = Moved(swap.target, swap.source) if isinstance(swap, Moved) else swap
+    swaps = swaps[:-1] if swaps and swaps[-1] == undone else (*swaps, swap)
     return Layout(loose=replace(loose, swaps=swaps))
 
 
@@ -107,9 +107,7 @@ def movedim(layout: Layout, source: Sequence[int], destination: Sequence[int]) -
     if len(source) != len(destination):
         return OPAQUE
     if rank is None:
-        adjacent = len(source) == 1 and abs(source[0] - destination[0]) == 1
-        same_end = len(source) == 1 and (source[0] < 0) == (destination[0] < 0)
-        return transpose(layout, source[0], destination[0]) if adjacent and same_end else OPAQUE
+        return _moved(layout, source[0], destination[0]) if len(source) == 1 else OPAQUE
     sources = [resolve(axis, rank) for axis in source]
     targets = [resolve(axis, rank) for axis in destination]
     if None in sources or None in targets or len(set(sources)) != len(set(targets)):
@@ -117,6 +115,15 @@ def movedim(layout: Layout, source: Sequence[int], destination: Sequence[int]) -
     placed = dict(zip(targets, sources, strict=True))
     rest = iter(axis for axis in range(rank) if axis not in sources)
     return permute(layout, [placed[n] if n in placed else next(rest) for n in range(rank)])
+
+
+def _moved(layout: Layout, source: int, target: int) -> Layout:
+    if source == target:
+        return layout
+    adjacent = abs(source - target) == 1 and (source < 0) == (target < 0)
+    return _swapped(
+        layout, (min(source, target), max(source, target)) if adjacent else Moved(source, target)
+    )
 
 
 def select(layout: Layout, axis: int | None) -> Layout:
@@ -155,6 +162,8 @@ def slice_axis(
     if layout.axes is None:
         if stride == 1 and _all_of(None, start, stop):
             return layout
+        if stride is not None and stride < 0 and layout.loose and layout.loose.gapped:
+            return OPAQUE  # it may walk back along what was walked backwards
         if axis == 0 and stride != 1:
             return _cut_loose(layout, 1) if stride is not None else OPAQUE
         return _cut_loose(layout, axis)

@@ -53,6 +53,8 @@ class Devices(Models):
     default_precision: Use | None = None
     # Conversions to channels_last of objects that are not known.
     stray_formats: list[Use]
+    # Devices stored as attributes of objects that are not known, by the last two names.
+    options_by_name: dict[tuple[str, str], Value]
 
     # Loaders
 
@@ -148,6 +150,15 @@ class Devices(Models):
         if record is not None and name in LOADER_PARAMETERS:
             old = record.arguments.get(name, Absent())
             record.arguments[name] = join((old, value))
+
+    def store_on_unknown(self, target: ast.Attribute, value: Value) -> None:
+        """``args.device = device``: options go by one name wherever they are handed to."""
+        if knowledge.device_types(value):
+            key = _last_names(target)
+            self.options_by_name[key] = join((self.options_by_name.get(key, value), value))
+
+    def stored_on_unknown(self, node: ast.AST) -> Value | None:
+        return self.options_by_name.get(_last_names(node)) if self.options_by_name else None
 
     # Devices
 
@@ -300,6 +311,13 @@ class Devices(Models):
 def _stands_in(args: Args, node: ast.Call) -> bool:
     """Whether all of ``args`` are written in the call itself."""
     return len(args.positional) == len(node.args) and len(args.keywords) == len(node.keywords)
+
+
+def _last_names(node: ast.AST) -> tuple[str, str]:
+    match node:
+        case ast.Attribute(value=ast.Name(id=owner) | ast.Attribute(attr=owner), attr=name):
+            return owner, name
+    return "", ""
 
 
 def _device_like(value: Value) -> bool:

@@ -316,7 +316,11 @@ class Expressions(Machine):
             return knowledge.attribute(self.assumed_tensor(base), name, node) or UNKNOWN
         if name in ("shape", "ctypes", "strides") or name in INTERFACES:
             return self._array_attribute(base, name, node)
-        return Bound(base, name)
+        return self.stored_on_unknown(node) or Bound(base, name)
+
+    def stored_on_unknown(self, node: ast.AST) -> Value | None:
+        """What the program itself stored under this attribute of an object it does not make."""
+        raise NotImplementedError
 
     @cached_property
     def has_own_transpose(self) -> bool:

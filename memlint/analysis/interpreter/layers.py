@@ -36,7 +36,7 @@ CONVOLUTION_PARAMETERS = (
 TRANSPOSED_PARAMETERS = (
     "in_channels", "out_channels", "kernel_size", "stride", "padding", "output_padding", "groups",
 )  # fmt: skip
-LIBRARIES = ("torch.nn.", "torchvision.models.", "timm.")
+LIBRARIES = ("torch.nn.", "torchvision.models.", "timm.", "segmentation_models_pytorch.")
 MOST_PARTS = 600
 
 

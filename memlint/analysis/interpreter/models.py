@@ -282,12 +282,18 @@ class Models(Layers):
         last = name.rpartition(".")[2]
         if name.startswith("torch.nn.") and last[:1].isupper():
             return Object(name, self.sites.at(node), facts_of(args))
+        if name == "torchvision.models.get_model":
+            return self._network(name, _text(args.get("name", 0)), node)
+        if name == "torch.hub.load":
+            return self._network("torchvision.models.get_model", _text(args.get("model", 1)), node)
+        if name.startswith("segmentation_models_pytorch.") and last[:1].isupper():
+            encoder = args.get("encoder_name", 0)
+            backbone = "resnet34" if isinstance(encoder, Absent) else _text(encoder)
+            return self._network(name, backbone, node)
         if name.startswith("torchvision.models."):
             return self._network(name, last, node)
         if name in ("timm.create_model", "timm.models.create_model"):
-            first = args.get("model_name", 0)
-            known = first.value if isinstance(first, Const) else ""
-            return self._network("timm.create_model", str(known), node)
+            return self._network("timm.create_model", _text(args.get("model_name", 0)), node)
         return None
 
     def _network(self, cls: str, architecture: str, node: ast.AST) -> Object:
@@ -295,6 +301,10 @@ class Models(Layers):
         if not architecture.lower().startswith(ARCHITECTURES):
             return Object(cls, site)
         return Object(cls, site, (("network", Object(NETWORK, site)),))
+
+
+def _text(value: Value) -> str:
+    return str(value.value) if isinstance(value, Const) else ""
 
 
 def _is_channels_last(value: Value) -> bool:

@@ -50,6 +50,13 @@ PASS_THROUGH = (
     "torch.nn.parallel.DataParallel",
     "torch.distributed.fsdp.FullyShardedDataParallel",
     "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+    "torch.nn.utils.spectral_norm",
+    "torch.nn.utils.weight_norm",
+    "torch.nn.utils.remove_spectral_norm",
+    "torch.nn.utils.remove_weight_norm",
+    "torch.nn.utils.parametrizations.spectral_norm",
+    "torch.nn.utils.parametrizations.weight_norm",
+    "torch.nn.utils.parametrizations.orthogonal",
 )
 KEPT_AS_OBJECTS = (
     "builtins.range",
@@ -309,6 +316,8 @@ class Objects(Loops):
             first = next(iter(args.keywords.values()), Absent())
         if isinstance(first, Absent):
             return Sequence("list", (), UNKNOWN, self.sites.at(node))
+        if isinstance(first, Object) and first.cls == "builtins.map":
+            return Sequence("list", None, self.element(first), self.sites.at(node))
         if isinstance(first, (Sequence, Object, Instance)) or loaders_of(first):
             if isinstance(first, Sequence) and first.site is not None:
                 return Sequence(first.kind, first.items, first.element, self.sites.at(node))

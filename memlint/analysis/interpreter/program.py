@@ -53,6 +53,7 @@ class Interpreter(Arrays):
         self.statement = ast.Pass()
         self.stray_formats = []
         self.options = {}
+        self.options_by_name = {}
         self.imports_text = source.text
         self.cuda_evidence = any(word in source.text for word in CUDA_WORDS)
         self._selves: dict[int, Instance] = {}

@@ -16,6 +16,7 @@ from memlint.analysis.values import (
     WITH_CUDA,
     Absent,
     Alternatives,
+    Bound,
     Class,
     Const,
     Function,
@@ -128,8 +129,13 @@ class Statements(Calls):
                 self.heap.put(base, target.attr, value, strong=strong)
             if isinstance(base, (Instance, Object)):
                 self.store_on_object(base, target.attr, value)
+            elif isinstance(base, (Unknown, Bound)):
+                self.store_on_unknown(target, value)
 
     def store_on_object(self, base: Object | Instance, name: str, value: Value) -> None:
+        raise NotImplementedError
+
+    def store_on_unknown(self, target: ast.Attribute, value: Value) -> None:
         raise NotImplementedError
 
     def _store_item(self, base: Value, items: tuple[Value | SliceValue, ...], value: Value) -> None:

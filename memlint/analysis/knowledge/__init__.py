@@ -62,6 +62,7 @@ _OF_ARRAYS = frozenset(
     {"transpose", "permute", "t", "movedim", "moveaxis", "swapaxes", "swapdims", "narrow"}
     | {"unsqueeze", "squeeze", "chunk", "split", "unbind", "tensor_split", "reshape", "select"}
     | {"diagonal", "polar", "complex", "rearrange", "ascontiguousarray", "real", "imag"}
+    | {"flip", "flipud", "fliplr", "rot90"}
 )
 
 _OPERATORS = {

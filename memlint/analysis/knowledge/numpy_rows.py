@@ -90,7 +90,7 @@ FUNCTIONS: Table = table(
     ),
     rows(views.last_two, "matrix_transpose", "x"),
     rows(views.swapaxes, "swapaxes", "x, 0, 1", "x, 0, -1", "x, axis1=0, axis2=1"),
-    rows(np.moveaxis, "moveaxis", "x, 0, -1", "x, 2, 0", "x, (0, 1), (1, 0)"),
+    rows(np.moveaxis, "moveaxis", "x, 0, -1", "x, -1, 0", "x, 2, 0", "x, (0, 1), (1, 0)"),
     rows(
         views.reshape,
         "reshape",
@@ -108,6 +108,7 @@ FUNCTIONS: Table = table(
     rows(np.flip, "flip", "x", "x, 0", "x, axis=-1"),
     rows(np.flip, "flipud", "x", options=(0,)),
     rows(np.flip, "fliplr", "x", options=(1,)),
+    rows(np.rotated, "rot90", "x", "x, 2", "x, k=3", "x, -4", "x, 1, (1, 0)"),
     rows(np.at_least, "atleast_1d", "x", options=(1,)),
     rows(np.at_least, "atleast_2d", "x", options=(2,)),
     rows(np.split, "split array_split", "x, 2", "x, 2, axis=1", "x, 1, -1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from memlint.analysis import axes
@@ -155,12 +156,33 @@ def flip(call: Call) -> Value | None:
     known = axes_of(given)
     if call.options:
         known = (call.options[0],) if isinstance(call.options[0], int) else None
-    if base.sizes is None or (known is None and not isinstance(given, Absent)):
+    if known is None and not isinstance(given, Absent):
         return view(call, base, axes.OPAQUE)
-    numbers = tuple(range(len(base.sizes))) if known is None else known
-    layout = base.layout
+    every = range(1 if base.sizes is None else len(base.sizes))
+    return view(call, base, _flipped(base.layout, every if known is None else known))
+
+
+def _flipped(layout: Layout, numbers: Iterable[int]) -> Layout:
     for number in numbers:
         layout = axes.slice_axis(layout, number, None, None, -1)
+    return layout
+
+
+def rotated(call: Call) -> Value | None:
+    """``rot90(k)`` in the plane of the first two axes: a view."""
+    base, turns = call.tensor, integer(call.get("k", at=1), 1)
+    if base is None:
+        return None
+    if turns is None or not isinstance(call.get("axes", at=2), Absent):
+        return view(call, base, axes.OPAQUE)
+    layout = base.layout
+    match turns % 4:
+        case 1:
+            layout = axes.transpose(_flipped(layout, (1,)), 0, 1)
+        case 2:
+            layout = _flipped(layout, (0, 1))
+        case 3:
+            layout = _flipped(axes.transpose(layout, 0, 1), (1,))
     return view(call, base, layout)
 
 

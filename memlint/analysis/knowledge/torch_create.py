@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from memlint.analysis import axes
+from memlint.analysis.axes import NOT_KNOWN, NotKnown, Size
 from memlint.analysis.knowledge import compute, moves
 from memlint.analysis.knowledge.compute import new_array
 from memlint.analysis.knowledge.model import Call, Table, rows, table
 from memlint.analysis.knowledge.numbers import integer, size_of
-from memlint.analysis.values import Absent, Const, Sequence, Value
+from memlint.analysis.knowledge.results import tensors_in, view
+from memlint.analysis.values import Absent, Const, Sequence, Tensor, Value
 
 
 def arange(call: Call) -> Value | None:
@@ -57,6 +61,56 @@ def empty_strided(call: Call) -> Value | None:
     return None if made is None else compute.with_layout(call, made, layout)
 
 
+def meshgrid(call: Call) -> Value | None:
+    """Vectors stretched over the axes of one another."""
+    operands = tensors_in(call.args.positional)
+    order = call.get("indexing")
+    if not operands or any(operand.layout.rank != 1 for operand in operands):
+        return None
+    if order not in (Absent(), Const("ij"), Const("xy")):
+        return None
+    stretched = []
+    for place, operand in enumerate(operands):
+        layout = operand.layout
+        for other in range(len(operands)):
+            if other != place:
+                layout = axes.unsqueeze(layout, other)
+        layout = axes.expand(layout, [_length(one) for one in operands])
+        if order == Const("xy") and len(operands) > 1:
+            layout = axes.transpose(layout, 0, 1)
+        stretched.append(view(call, operand, layout))
+    return Sequence("tuple", tuple(stretched))
+
+
+def _length(operand: Tensor) -> Size | NotKnown:
+    size = operand.sizes[0] if operand.sizes else None
+    return NOT_KNOWN if size is None else size
+
+
+def broadcast(call: Call) -> Value | None:
+    """``broadcast_tensors``: all of one shape, by views."""
+    operands = tensors_in(call.args.positional)
+    if not operands or len(operands) != len(call.args.positional):
+        return None
+    ranks = {operand.layout.rank for operand in operands}
+    if None in ranks:
+        return None
+    rank = max(r for r in ranks if r is not None)
+    sizes = [_common(operands, place - rank) for place in range(rank)]
+    views = [view(call, operand, axes.expand(operand.layout, sizes)) for operand in operands]
+    return Sequence("tuple", tuple(views))
+
+
+def _common(operands: Iterable[Tensor], place: int) -> Size | NotKnown:
+    """The size of an axis, counted from the end, that operands share or are stretched to."""
+    shapes = [operand.sizes or () for operand in operands]
+    found = {sizes[place] for sizes in shapes if len(sizes) >= -place and sizes[place] != 1}
+    known = found - {None}
+    if known:
+        return known.pop()
+    return NOT_KNOWN if found else 1
+
+
 _FLOAT = (0, "float32")
 
 FUNCTIONS: Table = table(
@@ -84,6 +138,14 @@ FUNCTIONS: Table = table(
     rows(linspace, "torch.linspace torch.logspace", "0, 1, 5", "0, 1, steps=4"),
     rows(eye, "torch.eye", "3", "2, 4", "3, dtype=torch.float64", options=_FLOAT),
     rows(arange, "torch.randperm", "5"),
+    rows(
+        meshgrid,
+        "torch.meshgrid",
+        "torch.arange(3), torch.arange(4), indexing='ij'",
+        "torch.arange(3), torch.arange(1), torch.arange(4)",
+        "torch.arange(3), torch.arange(4), indexing='xy'",
+    ),
+    rows(broadcast, "torch.broadcast_tensors", "x, x[..., :1]", "x, torch.ones(5, 1, 1, 1)"),
     rows(sized_last, "torch.randint", "0, 9, (2, 3)", "9, (4,)", "9, size=(2, 3)"),
     rows(empty_strided, "torch.empty_strided", "(2, 3), (3, 1)", "(2, 3), (1, 2)"),
     rows(

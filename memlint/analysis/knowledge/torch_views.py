@@ -22,7 +22,7 @@ SHARED: Table = table(
     rows(views.permute, "permute", "x, (1, 0)", "x, (0, 2, 1)", "x, (0, 2, 3, 1)"),
     rows(views.reverse, "t", "x"),
     rows(views.last_two, "adjoint", "x"),
-    rows(views.movedim, "movedim moveaxis", "x, 0, -1", "x, 1, 2", "x, (0, 1), (1, 0)"),
+    rows(views.movedim, "movedim moveaxis", "x, 0, -1", "x, 2, 0", "x, 1, 2", "x, (0, 1), (1, 0)"),
     rows(views.expand, "broadcast_to", "x, (7, *x.shape)", "x, (3, 2, 4, 5)"),
     rows(views.narrow, "narrow", "x, 0, 0, 2", "x, 1, 0, 2", "x, dim=-1, start=1, length=1"),
     rows(views.select, "select", "x, 0, 0", "x, 1, 1", "x, -1, 0"),

@@ -92,11 +92,20 @@ class NchwConv(Rule):
     applicability = Applicability.DISPLAY
     needs = Needs(
         {"torch"},
-        {"Conv2d", "Conv3d", "ConvTranspose2d", "ConvTranspose3d", "torchvision", "timm"},
+        {
+            "Conv2d",
+            "Conv3d",
+            "ConvTranspose2d",
+            "ConvTranspose3d",
+            "torchvision",
+            "timm",
+            "hub.load",
+            "segmentation_models",
+        },
         {"autocast", ".half", "float16", "fp16", "bf16", "precision=1", "16-mixed", '="16"'},
         {"cuda", "gpu", "prepare("},
         units=[
-            {"Conv", "torchvision", "timm", "models."},
+            {"Conv", "torchvision", "timm", "models.", "hub.load", "segmentation_models"},
             {".cuda", ".to(", "prepare(", ".fit(", "device(", "default_d"},
             {"autocast", "half", "float16", "fp16", "bf16", "precision", "default_dtype"},
         ],
