@@ -7,6 +7,7 @@ extends another.  Nothing in a configuration file can name code to load.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -62,7 +63,8 @@ def find_config(directory: Path) -> Path | None:
 
     Answers are remembered; ``forget_files`` makes the next question look again.
     """
-    return _find_config(directory.absolute())
+    # Without "..": a folder passed on the way up and down again governs nothing.
+    return _find_config(Path(os.path.abspath(directory)))
 
 
 @cache
@@ -76,15 +78,22 @@ def _find_config(directory: Path) -> Path | None:
 @cache
 def _config_in(folder: Path) -> Path | None:
     own = folder / "memlint.toml"
-    if own.is_file():
+    if os.path.isfile(own):
         return own
     project = folder / "pyproject.toml"
     # A TOML parse per folder is worth avoiding: most projects never mention memlint.
-    if project.is_file() and b"memlint" in project.read_bytes():
+    if os.path.isfile(project) and b"memlint" in _bytes_of(project):
         tool = read_toml(project).data.get("tool")
         if isinstance(tool, dict) and "memlint" in tool:
             return project
     return None
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(path, None, f"cannot be read: {error.strerror}") from error
 
 
 def forget_files() -> None:
@@ -175,6 +184,7 @@ def _parsed(path: Path) -> dict[str, Any]:
 
 _CONCATENATED = ("extend_select", "extend_exclude")
 _JOINED_BY_KEY = ("per_file_ignores", "rule_options")
+_LONGEST_CHAIN = 30
 
 
 def _merged(path: Path, children: tuple[Path, ...]) -> dict[str, Any]:
@@ -188,7 +198,10 @@ def _merged(path: Path, children: tuple[Path, ...]) -> dict[str, Any]:
     other = (path.parent / extended).resolve()
     if other in (*children, path.resolve()):
         raise ConfigError(path, _extend_line(file, prefix), f"'extend' runs in a circle: {other}")
-    if not other.is_file():
+    if len(children) > _LONGEST_CHAIN:
+        message = f"'extend' leads through more than {_LONGEST_CHAIN} files"
+        raise ConfigError(path, _extend_line(file, prefix), message)
+    if not os.path.isfile(other):
         raise ConfigError(path, _extend_line(file, prefix), f"'extend': no such file: {other}")
     base = _merged(other, (*children, path.resolve()))
     for key in _CONCATENATED:

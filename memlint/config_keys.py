@@ -183,16 +183,44 @@ def _path_text(value: object, folder: Path) -> str:
     text = _string(value, folder)
     if not text:
         raise _BadValueError("must name a file, not ''")
+    if "\0" in text:
+        raise _BadValueError("must name a file, not hold NUL characters")
     return text
 
 
 def _path(value: object, folder: Path) -> Path:
-    return folder / Path(_path_text(value, folder)).expanduser()
+    text = _path_text(value, folder)
+    try:
+        return folder / Path(text).expanduser()
+    except RuntimeError as error:
+        raise _BadValueError(f"names the home of an unknown user: {text!r}", text) from error
+
+
+def _folder_below(value: object, folder: Path) -> Path:
+    """A folder that memlint may write to: one that the file's own folder holds."""
+    path = _path(value, folder)
+    try:
+        below = path.resolve().relative_to(folder.resolve())
+    except (OSError, RuntimeError, ValueError):  # out of reach, links in a circle, elsewhere
+        below = Path()
+    if below == Path():
+        text = str(value)
+        raise _BadValueError(
+            f"must lie below the configuration file, not be {text!r}; "
+            "--cache-dir may name any folder",
+            text,
+        )
+    return path
+
+
+_LARGEST = 2**40
 
 
 def _positive(value: object, folder: Path) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
         raise _BadValueError(f"must be a whole number above zero, not {_shown(value)}")
+    if value > _LARGEST:
+        raise _BadValueError(f"must not be above {_LARGEST}")
     return value
 
 
@@ -264,5 +292,7 @@ KEYS: Mapping[str, Key] = {
         "max_file_size", _positive, "Files of more bytes than this are skipped, with a notice."
     ),
     "baseline": Key("baseline", _path, "A file of findings that are not reported again."),
-    "cache-dir": Key("cache_dir", _path, "Where results are cached."),
+    "cache-dir": Key(
+        "cache_dir", _folder_below, "Where results are cached, below the configuration file."
+    ),
 }

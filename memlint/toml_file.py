@@ -75,7 +75,9 @@ def read_toml(path: Path) -> TomlFile:
         raise ConfigError(path, line, "is not valid UTF-8") from error
     try:
         return TomlFile(path, text, tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError as error:
+        raise ConfigError(path, None, "invalid TOML: nested too deeply") from error
+    except ValueError as error:  # a TOMLDecodeError, or a number of too many digits
         message, found = _without_place(str(error))
         raise ConfigError(
             path, found or text.count("\n") + 1, f"invalid TOML: {message}"

@@ -106,7 +106,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         target-python = "3.11"
         max-file-size = 10
         baseline = "base.json"
-        cache-dir = "/somewhere/else"
+        cache-dir = "some/where"
 
         [per-file-ignores]
         "tests/*" = ["near"]
@@ -133,7 +133,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         target_python="3.11",
         max_file_size=10,
         baseline=tmp_path / "base.json",
-        cache_dir=Path("/somewhere/else"),
+        cache_dir=tmp_path / "some/where",
         rule_options={"first-rule": {"limit": 5}},
     )
 
@@ -190,6 +190,13 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ("a = 1\nb = \n", 2, "invalid TOML: "),
         ("extend = 'missing.toml'\n", 1, "'extend': no such file: "),
         ("extend = 'memlint.toml'\n", 1, "'extend' runs in a circle: "),
+        ("extend = '" + "x" * 5000 + "'\n", 1, "'extend': no such file: "),
+        ('extend = "a\\u0000b"\n', 1, "'extend' must name a file, not hold NUL characters"),
+        ("baseline = '~nobody-here/b'\n", 1, "'baseline' names the home of an unknown user"),
+        ("cache-dir = '/somewhere/else'\n", 1, "'cache-dir' must lie below the configuration"),
+        ("\ncache-dir = 'a/../..'\n", 2, "'cache-dir' must lie below the configuration"),
+        ("cache-dir = '.'\n", 1, "'cache-dir' must lie below the configuration"),
+        (f"max-file-size = 1{'0' * 30}\n", 1, "'max-file-size' must not be above"),
     ],
 )
 def test_an_error_has_its_line_and_the_nearest_key(
@@ -199,6 +206,45 @@ def test_an_error_has_its_line_and_the_nearest_key(
     assert error.line == line
     assert message in error.message
     assert str(error).startswith(f"{tmp_path / 'memlint.toml'}:{line}: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("select = " + "[" * 3000 + "]" * 3000, "invalid TOML: nested too deeply"),
+        (f"max-file-size = 1{'0' * 5000}", "invalid TOML: "),
+    ],
+)
+def test_what_the_parser_itself_stumbles_over_is_an_error(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    assert message in error_of(tmp_path / "memlint.toml", text).message
+
+
+def test_a_chain_of_files_has_an_end(tmp_path: Path) -> None:
+    for number in range(3000):
+        (tmp_path / f"{number}.toml").write_text(f"extend = '{number + 1}.toml'\n")
+    error = error_of(tmp_path / "memlint.toml", "extend = '0.toml'\n")
+    assert error.line == 1
+    assert "more than" in error.message
+
+
+def test_a_cache_folder_reached_over_a_link_is_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project/link").symlink_to(tmp_path)
+    error = error_of(tmp_path / "project/memlint.toml", "cache-dir = 'link/cache'\n")
+    assert "'cache-dir' must lie below" in error.message
+
+
+def test_the_working_directory_governs_no_folder_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "here/memlint.toml").write_text("")
+    monkeypatch.chdir(tmp_path / "here")
+    assert find_config(Path("../beside")) is None
+    assert find_config(Path("../here")) == tmp_path / "here/memlint.toml"
 
 
 def test_lines_are_those_of_pyproject(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +19,8 @@ _NEVER_ENTERED = frozenset({".git", ".hg", ".venv", "node_modules", "site-packag
 @click.option("-q", "--quiet", is_flag=True, help="Do not name what is removed.")
 def clean(folder: Path, quiet: bool) -> int:
     """Remove the caches in FOLDER (by default: this one) and below."""
+    from memlint.linter.cache import remove_cache
+
     try:
         configured = load_settings(folder).cache_dir
     except ConfigError as error:
@@ -28,13 +29,11 @@ def clean(folder: Path, quiet: bool) -> int:
     if configured is not None:
         caches.append(configured)
     for cache in caches:
-        if not _is_cache(cache):
-            continue
         try:
-            shutil.rmtree(cache)
+            removed = remove_cache(cache)
         except OSError as error:
             raise Failed(f"{cache}: {error.strerror}") from error
-        if not quiet:
+        if removed and not quiet:
             click.echo(f"removed {cache}")
     return Status.CLEAN
 
@@ -46,9 +45,3 @@ def _caches_below(folder: Path) -> Iterator[Path]:
         if CACHE_NAME in folders:
             yield Path(root, CACHE_NAME)
         folders[:] = sorted(set(folders) - _NEVER_ENTERED - {CACHE_NAME})
-
-
-def _is_cache(folder: Path) -> bool:
-    """A configured folder is removed only if memlint has marked it as its own."""
-    tag = folder / "CACHEDIR.TAG"
-    return not folder.is_symlink() and tag.is_file() and b"memlint" in tag.read_bytes()

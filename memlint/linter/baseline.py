@@ -18,7 +18,11 @@ def write_baseline(path: Path, report: Report) -> int:
     """Write a report's findings as a baseline; returns how many they are.
 
     The file is sorted and has a line per finding, so that its changes can be reviewed.
+    A file that is no baseline is never overwritten: a configuration that nobody has looked
+    at may have named it.
     """
+    if os.path.lexists(path):
+        read_baseline(path)
     findings = sorted(report.findings, key=lambda f: (f.path, f.code, f.fingerprint))
     entries = [
         {"fingerprint": f.fingerprint, "code": f.code, "path": f.path, "message": f.message}
@@ -38,6 +42,8 @@ def write_baseline(path: Path, report: Report) -> int:
 
 def read_baseline(path: Path) -> Counter[str]:
     """How often each fingerprint is in a baseline; raises :class:`ConfigError`."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise ConfigError(path, None, "the baseline cannot be read: not a regular file")
     try:
         content = json.loads(path.read_bytes())
         version = content["version"]
@@ -45,7 +51,7 @@ def read_baseline(path: Path) -> Counter[str]:
     except OSError as error:
         text = error.strerror or str(error)
         raise ConfigError(path, None, f"the baseline cannot be read: {text}") from error
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ConfigError(path, None, f"not a baseline of memlint: {error!r}") from error
     if version != _VERSION:
         raise ConfigError(path, None, f"baseline of an unknown version: {version!r}")

@@ -1,15 +1,16 @@
 """Results of earlier runs, by path, size and time, then by content.
 
-One JSON file holds the results of all files under one configuration; its name is a hash
-of whatever else the results depend on: the rules and settings, and the code of memlint and
-of the rule packs.  A damaged file is ignored and written anew; two runs at once may lose
-each other's entries, never mix them.
+One file, a checksum and JSON, holds the results of all files under one configuration; its
+name is a hash of whatever else the results depend on: the rules and settings, and the code
+of memlint and of the rule packs.  A damaged file is ignored and written anew; two runs at
+once may lose each other's entries, never mix them.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -25,10 +26,12 @@ from memlint.linter.file import FileResult
 from memlint.rule import Rule, RuleSet
 
 CACHE_NAME = ".memlint_cache"
-_FORMAT = 1
+_FORMAT = 2
 # A file changed this shortly before it was looked at may change again with the same time.
 _SETTLED_NS = 50_000_000
 _SUFFIX = ".results.json"
+_OWN_NAME = re.compile(r"[0-9a-f]{32}\.results\.json")
+_OWN_FILE = re.compile(r"[0-9a-f]{32}\.results\.json(\.[0-9a-f]+\.tmp)?|CACHEDIR\.TAG|\.gitignore")
 _KEPT_FILES = 16
 _TAG = (
     "Signature: 8a477f597d28d172789f06886806bc55\n"
@@ -48,8 +51,8 @@ class Cache:
     Entries are ``[size, mtime_ns, digest, result]``.
     """
 
-    def __init__(self, directory: Path, key: str) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, key: str, root: Path) -> None:
+        self._directory, self._root = directory, root
         self._file = directory / f"{key}{_SUFFIX}"
         self._opened_ns = time.time_ns()
         self._entries, self._pruned_at = _load(self._file)
@@ -103,14 +106,17 @@ class Cache:
             return None
         if len(self._entries) > 2 * self._pruned_at + 1000:
             self._prune()
-        content = json.dumps([_FORMAT, self._pruned_at, self._entries], separators=(",", ":"))
+        text = json.dumps([_FORMAT, self._pruned_at, self._entries], separators=(",", ":"))
+        content = f"{_checksum(text.encode())}\n{text}\n"
         try:
             if self._directory.is_symlink():
                 return f"the cache is not written: {self._directory} is a symbolic link"
             _prepare(self._directory)
-            temporary = self._file.with_name(f"{self._file.name}.{os.getpid()}.tmp")
+            # Not by the process's number: two machines may share the folder.
+            temporary = self._file.with_name(f"{self._file.name}.{os.urandom(8).hex()}.tmp")
             try:
-                temporary.write_text(content, encoding="ascii")
+                with temporary.open("x", encoding="ascii") as file:
+                    file.write(content)
                 os.replace(temporary, self._file)
             finally:
                 temporary.unlink(missing_ok=True)
@@ -123,20 +129,27 @@ class Cache:
         return mtime_ns if mtime_ns < self._opened_ns - _SETTLED_NS else 0
 
     def _prune(self) -> None:
-        root = self._directory.parent
-        self._entries = {p: e for p, e in self._entries.items() if os.path.exists(root / p)}
+        self._entries = {p: e for p, e in self._entries.items() if os.path.exists(self._root / p)}
         self._pruned_at = len(self._entries)
 
 
 def _load(file: Path) -> tuple[dict[str, list[Any]], int]:
     try:
-        content = json.loads(file.read_bytes())
-        version, pruned_at, entries = content
+        checksum, _, text = file.read_bytes().partition(b"\n")
+        text = text.rstrip(b"\n")
+        if checksum.decode("ascii") != _checksum(text):
+            return {}, 0
+        version, pruned_at, entries = json.loads(text)
         if version == _FORMAT and isinstance(pruned_at, int) and isinstance(entries, dict):
             return entries, pruned_at
     except (OSError, ValueError, TypeError, RecursionError):
         pass  # absent, unreadable or damaged: all the same, it is written anew
     return {}, 0
+
+
+def _checksum(text: bytes) -> str:
+    """Tells a file with a bit changed here or there from a sound one."""
+    return blake2b(text, digest_size=16).hexdigest()
 
 
 def _prepare(directory: Path) -> None:
@@ -148,8 +161,25 @@ def _prepare(directory: Path) -> None:
     (directory / ".gitignore").write_text("*\n", encoding="ascii")
 
 
+def remove_cache(directory: Path) -> bool:
+    """Remove a folder's results, and the folder if it is of our own and nothing else is in it.
+
+    Returns whether it was of our own.
+    """
+    tag = directory / "CACHEDIR.TAG"
+    if directory.is_symlink() or not tag.is_file() or tag.read_bytes() != _TAG.encode():
+        return False
+    for file in directory.iterdir():
+        if _OWN_FILE.fullmatch(file.name) and not file.is_dir():
+            file.unlink(missing_ok=True)
+    if not any(directory.iterdir()):
+        directory.rmdir()
+    return True
+
+
 def _drop_oldest(directory: Path) -> None:
-    files = sorted(directory.glob(f"*{_SUFFIX}"), key=os.path.getmtime)
+    files = [file for file in directory.glob(f"*{_SUFFIX}") if _OWN_NAME.fullmatch(file.name)]
+    files.sort(key=os.path.getmtime)
     for file in files[:-_KEPT_FILES]:
         file.unlink(missing_ok=True)
 
@@ -161,6 +191,8 @@ def cache_key(settings: Settings, rules: Iterable[type[Rule]], ruleset: RuleSet)
     }
     traits = [
         _FORMAT,
+        # A folder may be shared by projects whose files have the same names.
+        str(settings.root) if settings.cache_dir is not None else "",
         sys.version_info[:3],
         [rule.code for rule in rules],
         sorted(settings.per_file_ignores.items()),

@@ -175,7 +175,8 @@ class _Run:
         plan = Plan(settings, rules, self._rules.rules, self._timed)
         cache = None
         if self._use_cache:
-            cache = Cache(cache_directory(settings), cache_key(settings, rules, self._rules))
+            key = cache_key(settings, rules, self._rules)
+            cache = Cache(cache_directory(settings), key, settings.root)
         baseline = settings.baseline
         if baseline is not None and baseline not in self._baselines:
             self._baselines[baseline] = read_baseline(baseline)

@@ -209,8 +209,9 @@ def test_the_cache(everything: Shell) -> None:
     assert not cache.exists()
     assert (everything.folder / "precious").is_dir()
     everything.write("memlint.toml", 'cache-dir = "elsewhere"\n')
+    everything.write("elsewhere/notes.txt", "not of memlint\n")
     everything.memlint("clean", "-q", status=0)
-    assert not (everything.folder / "elsewhere").exists()
+    assert [p.name for p in (everything.folder / "elsewhere").iterdir()] == ["notes.txt"]
 
 
 def test_jobs_do_not_change_the_report(everything: Shell) -> None:

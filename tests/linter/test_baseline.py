@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,20 @@ def test_a_baseline_that_cannot_be_read_is_a_configuration_error(
         write("baseline.json", content)
     with pytest.raises(ConfigError, match=r"baseline\.json"):
         lint(baseline=tmp_path / "baseline.json")
+
+
+def test_only_a_baseline_is_overwritten(write: Write, tmp_path: Path) -> None:
+    write("a.py", "flag_me()\n")
+    for content in ("precious\n", '{"version": 9, "findings": []}', "[" * 100_000):
+        write("notes.json", content)
+        with pytest.raises(ConfigError, match=r"notes\.json"):
+            write_baseline(tmp_path / "notes.json", lint())
+        assert (tmp_path / "notes.json").read_text() == content
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_baseline_is_a_regular_file(write: Write, tmp_path: Path) -> None:
+    write("a.py", "flag_me()\n")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match="not a regular file"):
+        lint(baseline=tmp_path / "pipe")

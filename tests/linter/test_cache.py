@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 import time
+from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +43,17 @@ def results(project: Path) -> list[Path]:
     return list((project / ".memlint_cache").glob("*.results.json"))
 
 
+def kept(file: Path) -> list[Any]:
+    content: list[Any] = json.loads(file.read_bytes().partition(b"\n")[2])
+    return content
+
+
+def keep(file: Path, content: object) -> None:
+    """Write a cache file that is sound as far as its checksum goes."""
+    text = json.dumps(content).encode()
+    file.write_bytes(b"%s\n%s\n" % (blake2b(text, digest_size=16).hexdigest().encode(), text))
+
+
 def test_a_second_run_reads_everything_from_the_cache(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,7 +71,7 @@ def test_the_cache_is_marked_and_ignored_by_git(project: Path) -> None:
     assert (folder / ".gitignore").read_text() == "*\n"
     assert (folder / "CACHEDIR.TAG").read_text().startswith("Signature: 8a477f597d28d172789f0688")
     (file,) = results(project)
-    entries = json.loads(file.read_bytes())[2]
+    entries = kept(file)[2]
     assert entries["clean.py"][3] == []
     assert not list(folder.glob("*.tmp"))
 
@@ -126,11 +140,11 @@ def test_a_damaged_cache_is_ignored_and_rewritten(project: Path, damage: str) ->
 def test_damaged_entries_are_ignored(project: Path, place: int, value: object) -> None:
     first = lint()
     (file,) = results(project)
-    content = json.loads(file.read_bytes())
+    content = kept(file)
     if place == 3 and value == []:
         pytest.skip("that is an entry of a clean file, and intact")
     content[2]["a.py"][place] = value
-    file.write_text(json.dumps(content))
+    keep(file, content)
     assert outcome(lint()) == outcome(first)
 
 
@@ -151,11 +165,36 @@ def test_a_linked_cache_folder_is_not_followed(project: Path, tmp_path: Path) ->
 
 def test_a_shared_cache_folder_keeps_its_other_files(project: Path) -> None:
     for number in range(40):
-        (project / f"data{number}.json").write_text("{}")
+        (project / f"data{number}.results.json").write_text("{}")
     lint(cache_dir=project)
-    assert len(list(project.glob("data*.json"))) == 40
+    assert len(list(project.glob("data*.results.json"))) == 40
     assert not (project / ".gitignore").exists()
-    assert len(list(project.glob("*.results.json"))) == 1
+    assert len(list(project.glob("*.results.json"))) == 41
+
+
+def test_projects_that_share_a_cache_folder_keep_their_results_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = tmp_path / "shared"
+    for name, text in (("one", "flag_me()\n"), ("two", "flag_no()\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.py").write_text(text)
+        os.utime(tmp_path / name / "a.py", (OLD, OLD))
+        monkeypatch.chdir(tmp_path / name)
+        for cached in (0, 1):
+            report = lint(cache_dir=shared)
+            assert (report.cached, len(report.findings)) == (cached, int(name == "one"))
+
+
+def test_a_cache_with_any_bit_changed_is_ignored(project: Path) -> None:
+    first = lint()
+    (file,) = results(project)
+    sound = file.read_bytes()
+    for place in random.Random(0).sample(range(len(sound) - 1), 60):
+        file.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])
+        again = lint()
+        assert outcome(again) == outcome(first)
+        assert again.cached == 0
 
 
 def test_no_cache_writes_nothing(project: Path) -> None:
@@ -174,12 +213,12 @@ def test_failures_that_may_pass_are_not_kept(project: Path) -> None:
 def test_files_that_are_gone_leave_the_cache_in_time(project: Path) -> None:
     lint()
     (file,) = results(project)
-    content = json.loads(file.read_bytes())
+    content = kept(file)
     content[2].update({f"gone{n}.py": [1, 1, "", []] for n in range(2000)})
-    file.write_text(json.dumps(content))
+    keep(file, content)
     (project / "clean.py").write_text("y = 2\n")
     lint()
-    assert len(json.loads(file.read_bytes())[2]) == 4
+    assert len(kept(file)[2]) == 4
 
 
 def test_two_runs_at_once_do_not_harm_each_other(project: Path) -> None:
@@ -195,5 +234,5 @@ def test_two_runs_at_once_do_not_harm_each_other(project: Path) -> None:
     outputs = {run.communicate(timeout=60) for run in runs}
     assert len(outputs) == 1
     (file,) = results(project)
-    assert len(json.loads(file.read_bytes())[2]) == 5
+    assert len(kept(file)[2]) == 5
     assert not list(file.parent.glob("*.tmp"))
