@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from memlint.analysis.interpreter.calls import Calls
 from memlint.analysis.interpreter.expressions import cuda_condition
 from memlint.analysis.interpreter.machine import UNKNOWN, dotted, name_of
+from memlint.analysis.interpreter.optional import without_stand_ins
 from memlint.analysis.interpreter.refine import refinements
 from memlint.analysis.interpreter.state import Scope, Variables, merge
 from memlint.analysis.knowledge import Args, SliceValue, canonical
@@ -133,6 +134,7 @@ class Statements(Calls):
                 self.store_on_unknown(target, value)
 
     def store_on_object(self, base: Object | Instance, name: str, value: Value) -> None:
+        """``base.name = value``, or under an empty name ``base[key] = value``."""
         raise NotImplementedError
 
     def store_on_unknown(self, target: ast.Attribute, value: Value) -> None:
@@ -152,6 +154,8 @@ class Statements(Calls):
         elif isinstance(base, Sequence) and base.site is not None:
             element = join((self.element(base), value))
             self.replace_object(base.site, Sequence(base.kind, None, element, base.site))
+        elif isinstance(base, (Instance, Object)):
+            self.store_on_object(base, "", value)
 
     def _unpack(self, targets: list[ast.expr], value: Value) -> None:
         star = next((i for i, t in enumerate(targets) if isinstance(t, ast.Starred)), None)
@@ -350,7 +354,8 @@ class Statements(Calls):
             self.scope.vars = dict(start or before)
             if handler.name:
                 self.bind(handler.name, UNKNOWN)
-            states.append(self._branch(handler.body))
+            state = self._branch(handler.body)
+            states.append(without_stand_ins(node, handler, after, state))
         merged = merge(states)
         self.scope.vars = merged if merged is not None else before
         self.execute_body(node.finalbody)
