@@ -32,6 +32,8 @@ Word: TypeAlias = str | re.Pattern[str] | Callable[[str], bool]
 
 def _cheapest_first(group: Iterable[Word]) -> tuple[Word, ...]:
     def cost(word: Word) -> int:
+        if not (isinstance(word, str | re.Pattern) or callable(word)):
+            raise TypeError(f"{word!r} is no word, pattern or test of a text")
         return 0 if isinstance(word, str) else 1 if isinstance(word, re.Pattern) else 2
 
     return tuple(sorted(set(group), key=lambda word: (cost(word), str(word))))
@@ -221,7 +223,8 @@ class RuleSet:
 def _modules(package: str) -> Iterator[str]:
     root = importlib.import_module(package)
     yield package
-    for info in pkgutil.walk_packages(root.__path__, prefix=f"{package}."):
+    # What goes wrong with a package on the way is said when its name, yielded too, is loaded.
+    for info in pkgutil.walk_packages(root.__path__, f"{package}.", onerror=lambda name: None):
         yield info.name
 
 
@@ -241,6 +244,19 @@ def _version(point: EntryPoint) -> str:
     return point.dist.version if point.dist is not None else ""
 
 
+def _admit(rule: type[Rule], rules: dict[str, type[Rule]]) -> None:
+    for other in rules.values():
+        if rule.code == other.code or rule.name == other.name:
+            raise ValueError(
+                f"{rule.code} {rule.name} is already taken by {other.code} {other.name}"
+                f" of {other.__module__}"
+            )
+    if not all(isinstance(text, str) for text in (rule.family(), rule.url(), rule.summary())):
+        raise TypeError(f"{rule.code} has a family, an address or a summary that is no string")
+    handlers(rule)
+    rules[rule.code] = rule
+
+
 def load_rules() -> RuleSet:
     """Import every installed rule pack.  A pack that fails is an error entry, not an exception."""
     rules: dict[str, type[Rule]] = {}
@@ -250,14 +266,13 @@ def load_rules() -> RuleSet:
         packs.append((point.value, _version(point)))
         try:
             modules = list(_modules(point.value))
-        except Exception as error:  # a third party's package may raise anything
+        except (Exception, SystemExit) as error:  # a third party's package may raise anything
             errors.append(FileError(point.value, f"rule pack could not be loaded: {error!r}"))
             continue
         for module_name in modules:
             try:
                 for rule in _rules_in(module_name):
-                    handlers(rule)
-                    rules[rule.code] = rule
-            except Exception as error:  # as above: one bad module must not cost the others
+                    _admit(rule, rules)
+            except (Exception, SystemExit) as error:  # one bad module must not cost the others
                 errors.append(FileError(module_name, f"rule could not be loaded: {error!r}"))
     return RuleSet(dict(sorted(rules.items())), tuple(errors), tuple(packs))

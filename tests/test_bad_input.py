@@ -80,6 +80,12 @@ def assert_one_error(folder: Path, bad: str, message: str) -> None:
         ("a.ipynb", b'{"cells": [{"cell_type": "code", "source": "f(\\ud800)"}]}', "cannot be"),
         ("a.py", b"flag_me()\n#" + b"x" * 2_000_000, "max-file-size"),
         ("a.py", b"misbehave_raise\n", "rule misbehaving failed: KeyError"),
+        ("a.py", b"misbehave_none\n", "rule misbehaving failed: TypeError: a check yielded None"),
+        ("a.py", b"misbehave_module\n", "rule misbehaving failed: TypeError: a finding is at a"),
+        ("a.py", b"misbehave_far\n", "rule misbehaving failed: ValueError: a finding is at line"),
+        ("a.py", b"misbehave_number\n", "rule misbehaving failed: TypeError: a finding has a te"),
+        ("a.py", b"misbehave_related\n", "rule misbehaving failed: TypeError: a finding is at"),
+        ("a.py", b"misbehave_word\n", "rule misbehaving failed: TypeError: a finding has no sev"),
         ("a.py", b"misbehave_abort\n", "died (SIGABRT)"),
         ("a.py", b"misbehave_exit\n", "died (exit status 7)"),
     ],
@@ -257,6 +263,58 @@ def test_a_rule_pack_that_cannot_be_imported(
     assert b"flag_rules.broken" in ran.stderr
     assert b"no licence" in ran.stderr
     assert b"Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "broken",
+            "import sys; sys.exit(3)",
+            "flag_rules.broken: rule could not be loaded: System",
+        ),
+        ("sub/__init__", "raise ImportError('x')", "flag_rules.sub: rule could not be loaded: Imp"),
+        ("sub/__init__", "raise ValueError('x')", "flag_rules.sub: rule could not be loaded: Val"),
+        (
+            "again",
+            "from memlint.rule import Rule\nclass A(Rule):\n    code, name = 'TST101', 'again'",
+            "flag_rules.calls: rule could not be loaded: ValueError('TST101 flag-me is already "
+            "taken by TST101 again of flag_rules.again')",
+        ),
+        (
+            "init",
+            "from memlint.rule import Rule\nclass A(Rule):\n    code, name = 'TST999', 'init'\n"
+            "    def __init__(self, options): raise OSError('no licence')",
+            "flag_rules.init: rule init failed: OSError: no licence",
+        ),
+        (
+            "needs",
+            "from memlint.rule import Needs, Rule\nclass A(Rule):\n"
+            "    code, name, needs = 'TST999', 'needs', Needs([5])",
+            "flag_rules.needs: rule could not be loaded: TypeError('5 is no word",
+        ),
+    ],
+)
+def test_a_bad_rule_is_named_and_the_others_go_on(
+    project: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    name: str,
+    text: str,
+    message: str,
+) -> None:
+    pack = tmp_path_factory.mktemp("bad_pack")
+    shutil.copytree(FLAG_PACK, pack, dirs_exist_ok=True)
+    file = pack / "flag_rules" / f"{name}.py"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text + "\n")
+    for _ in range(2):
+        ran = subprocess.run(
+            [MEMLINT, "check", *FLAG, "--output-format", "concise"], cwd=project,
+            env=environment(pack), capture_output=True, timeout=60,
+        )  # fmt: skip
+        assert f"error: {message}" in ran.stderr.decode(), ran.stderr.decode()
+        assert b"internal error" not in ran.stderr
+        assert name == "again" or b"good.py:1:1:" in ran.stdout
 
 
 def test_interruption_ends_the_run_quietly(project: Path) -> None:

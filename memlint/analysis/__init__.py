@@ -27,7 +27,7 @@ def analyze(
     from memlint.analysis.index import Index
     from memlint.analysis.interpreter import Interpreter
 
-    dispatcher = Dispatcher(rules)
+    dispatcher = Dispatcher(rules, source)
     yield from dispatcher.send(ProgramStart(tree, source))
     if not dispatcher.wants_meaning:
         return

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 
 from memlint.analysis.events import Event, ProgramStart
+from memlint.findings import Confidence, Severity
 from memlint.rule import Check, Draft, Rule, RuleFailure, handlers
+from memlint.source.model import Source
 
 
 class Dispatcher:
     """Calls each rule's checks with the events they are annotated for."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[Rule], source: Source) -> None:
+        self._source = source
         self._checks: dict[type, list[tuple[Rule, Check]]] = {}
         self._failed: set[str] = set()
         for rule in rules:
@@ -29,9 +33,41 @@ class Dispatcher:
             if rule.code in self._failed:
                 continue
             try:
-                yield from check(event)
+                for draft in check(event):
+                    _check_draft(draft, self._source)
+                    yield draft
             except RecursionError:
                 raise
             except Exception as error:  # a rule of any pack may raise anything; the others go on
                 self._failed.add(rule.code)
                 yield RuleFailure(rule.name, f"{type(error).__name__}: {error}")
+
+
+def _check_draft(draft: object, source: Source) -> None:
+    """Raise for what later stages could not make a finding of: it is the rule that is to blame."""
+    if not isinstance(draft, Draft):
+        raise TypeError(f"a check yielded {type(draft).__name__}, not a finding")
+    if not (isinstance(draft.severity, Severity) and isinstance(draft.confidence, Confidence)):
+        raise TypeError("a finding has no severity or confidence")
+    fix = draft.fix
+    texts = [draft.message, draft.help, *(related.message for related in draft.related)]
+    nodes = [draft.node, *(related.node for related in draft.related)]
+    if fix is not None:
+        texts += [fix.message, *(replacement.content for replacement in fix.replacements)]
+        nodes += [replacement.node for replacement in fix.replacements]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("a finding has a text that is no string")
+    for node in nodes:
+        _check_place(node, source)
+
+
+def _check_place(node: ast.AST, source: Source) -> None:
+    line, end_line = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
+    columns = getattr(node, "col_offset", None), getattr(node, "end_col_offset", None)
+    numbers = (line, end_line, *columns)
+    if not all(isinstance(number, int) and number >= 0 for number in numbers):
+        raise TypeError(f"a finding is at a {type(node).__name__}, which has no place in the text")
+    assert isinstance(line, int)
+    assert isinstance(end_line, int)
+    if not 1 <= line <= end_line <= len(source.lines):
+        raise ValueError(f"a finding is at line {line}, which the program does not have")

@@ -77,7 +77,16 @@ class Plan:
         self.settings = settings
         self.known = known
         self.timed = timed
-        self.rules = [rule(settings.rule_options.get(rule.name)) for rule in rules]
+        self.rules: list[Rule] = []
+        self.failures: list[FileError] = []
+        for rule in rules:
+            try:
+                made = rule(settings.rule_options.get(rule.name))
+                Gate([made])
+                self.rules.append(made)
+            except Exception as error:  # a rule of any pack may raise anything
+                message = f"rule {rule.name} failed: {type(error).__name__}: {error}"
+                self.failures.append(FileError(rule.__module__, message))
         self._listening = frozenset(rule.code for rule in rules if handlers(rule))
         self._gate = Gate(self.rules)
 

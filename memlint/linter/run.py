@@ -173,8 +173,9 @@ class _Run:
     def _prepare(self, settings: Settings) -> _Prepared:
         rules = select_rules(settings, self._rules)
         plan = Plan(settings, rules, self._rules.rules, self._timed)
+        self._errors += [failure for failure in plan.failures if failure not in self._errors]
         cache = None
-        if self._use_cache:
+        if self._use_cache and not plan.failures:
             key = cache_key(settings, rules, self._rules)
             cache = Cache(cache_directory(settings), key, settings.root)
         baseline = settings.baseline

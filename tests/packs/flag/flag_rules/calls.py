@@ -2,6 +2,8 @@ import ast
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 from memlint.analysis.events import ProgramStart
 from memlint.findings import Applicability, Confidence
@@ -65,8 +67,24 @@ class Misbehaving(Rule):
     def check(self, program: ProgramStart) -> Iterator[Draft]:
         for node in ast.walk(program.tree):
             if isinstance(node, ast.Name) and node.id.startswith("misbehave_"):
-                _misbehave(node.id.removeprefix("misbehave_"))
-        return iter(())
+                how = node.id.removeprefix("misbehave_")
+                _misbehave(how)
+                yield from self._odd_findings(how, node, program.tree)
+
+    def _odd_findings(self, how: str, node: ast.Name, tree: ast.Module) -> Iterator[Any]:
+        sound = self.finding(node, "sound", "Nothing.")
+        nowhere = ast.copy_location(ast.Name("x"), node)
+        nowhere.lineno = nowhere.end_lineno = 10_000
+        odd = {
+            "none": None,
+            "module": replace(sound, node=tree),
+            "far": replace(sound, node=nowhere),
+            "number": replace(sound, message=5),
+            "related": replace(sound, related=(Related(tree, "where"),)),
+            "word": replace(sound, severity="error"),
+        }
+        if how in odd:
+            yield odd[how]
 
 
 def _misbehave(how: str) -> None:
