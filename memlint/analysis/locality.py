@@ -168,7 +168,7 @@ def worth_telling(found: Walk, nest: LoopNest) -> bool:
         return False
     if outer.symbol in _bound_deps(inner) or inner.symbol in _bound_deps(outer):
         return False
-    if is_window(inner, loops) or _is_reused(found, nest):
+    if is_window(inner, loops) or _is_reused(found, nest) or _is_triangular(long_loops(loops)):
         return False
     total = bytes_of(layout.sizes, found.dtype)
     return total is None or total > CACHED_BYTES
@@ -203,6 +203,12 @@ def is_window(loop: Loop, loops: tuple[Loop, ...]) -> bool:
         return False
     moving = deps_of(loop.start) & deps_of(loop.stop)
     return any(other.symbol in moving for other in loops if other is not loop)
+
+
+def _is_triangular(loops: list[Loop]) -> bool:
+    """Whether one of the loops starts or ends where another one is, but not both."""
+    symbols = {loop.symbol for loop in loops}
+    return any((deps_of(one.start) ^ deps_of(one.stop)) & symbols for one in loops)
 
 
 def itemsize(dtype: str | None) -> int | None:

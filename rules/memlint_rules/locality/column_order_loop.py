@@ -181,6 +181,9 @@ class ColumnOrderLoop(Rule):
         super().__init__(options)
         self._source: Source | None = None
         self._bodies: dict[Symbol, list[tuple[Walk, LoopNest]]] = {}
+        # The loops that are long in some call of their function, and those that are short.
+        self._long: set[Symbol] = set()
+        self._short: set[Symbol] = set()
         # How many long loops are nested in a loop, and the loops whose bodies call much else.
         self._below: dict[Symbol, int] = {}
         self._heavy: set[Symbol] = set()
@@ -199,6 +202,9 @@ class ColumnOrderLoop(Rule):
                 self._columns.setdefault(read.loop.symbol, read)
         else:
             long = [loop.symbol for loop in long_loops(nest.loops)]
+            if nest.called:
+                self._long.update(long)
+                self._short.update({loop.symbol for loop in nest.loops}.difference(long))
             for place, symbol in enumerate(long):
                 self._below[symbol] = max(self._below.get(symbol, 0), len(long) - 1 - place)
             if nest.heavy and long:
@@ -221,6 +227,8 @@ class ColumnOrderLoop(Rule):
                 continue
             for found, nest in walks:
                 if found.outer is None or self._works_elsewhere(found, nest):
+                    continue
+                if not nest.called and {inner, found.outer.symbol} & (self._short - self._long):
                     continue
                 if worth_telling(found, nest):
                     by_outer.setdefault(found.outer.symbol, []).append((found, nest))
