@@ -61,6 +61,8 @@ def select_rules(settings: Settings, rules: RuleSet) -> tuple[type[Rule], ...]:
 
 
 def _is_selected(settings: Settings, rule: type[Rule]) -> bool:
+    if settings.target_device == "cpu" and rule.needs_device not in (None, "cpu"):
+        return False
     by_default = 0 if not settings.select and rule.default_on else _UNSELECTED
     chosen = max(by_default, _best((*settings.select, *settings.extend_select), rule))
     return chosen > _best(settings.ignore, rule)

@@ -374,6 +374,15 @@ def test_the_more_exact_selector_wins(given: dict[str, tuple[str, ...]], codes: 
     assert " ".join(rule.code.removeprefix("TOY") for rule in selected) == codes
 
 
+@pytest.mark.parametrize(("device", "count"), [("auto", 2), ("cuda", 2), ("cpu", 1)])
+def test_rules_about_a_device_that_is_ruled_out_do_not_run(
+    device: str, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_Second, "needs_device", "cuda")
+    settings = Settings(root=Path(), select=("near",), target_device=device)
+    assert len(select_rules(settings, RULES)) == count
+
+
 def test_a_selector_that_matches_nothing() -> None:
     assert matches("TOY10", _First)
     assert not matches("TO", _First)
