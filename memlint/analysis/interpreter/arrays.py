@@ -93,11 +93,14 @@ class Arrays(Parallel):
 
     def _over_buffer(self, args: Args, node: ast.AST) -> Value | None:
         """``numpy.ndarray(shape, dtype, buffer)``."""
-        sizes = shape_of((args.get("shape", 0),))
-        if sizes is None or not isinstance(args.get("strides", 4), Absent):
+        if not isinstance(args.get("strides", 4), Absent):
             return None
-        order = args.get("order", 5)
-        layout: Layout = fortran(sizes) if order == Const("F") else dense(sizes)
+        sizes = shape_of((args.get("shape", 0),))
+        by_columns = args.get("order", 5) == Const("F")
+        if sizes is None:
+            layout: Layout = reverse(dense_any_rank()) if by_columns else dense_any_rank()
+        else:
+            layout = fortran(sizes) if by_columns else dense(sizes)
         dtype = args.get("dtype", 1)
         name = "float64" if isinstance(dtype, Absent) else dtype_of(dtype)
         made = Tensor("numpy", layout, name, CPU, site=self.sites.at(node))

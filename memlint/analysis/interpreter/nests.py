@@ -102,8 +102,10 @@ class Nests(Statements):
         frame = self.frame
         if not frame.loops and frame.workers is None:
             return
-        base = join(plain(one) for one in alternatives(base))
-        if not all(isinstance(one, (Tensor, Unknown)) for one in alternatives(base)):
+        # ``None`` cannot be indexed: where it is, another value is set first.
+        bases = [plain(one) for one in alternatives(base) if one != Const(None)]
+        base = join(bases)
+        if not bases or not all(isinstance(v, (Tensor, Unknown)) for v in alternatives(base)):
             return
         loops = tuple(o.loop for o in frame.loops)
         conditional = bool(frame.loops) and frame.conditions > frame.loops[-1].conditions

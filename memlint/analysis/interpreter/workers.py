@@ -9,7 +9,7 @@ from dataclasses import replace
 from memlint.analysis.events import Workers
 from memlint.analysis.interpreter.calls import facts_of
 from memlint.analysis.interpreter.compiled import NUMBA, Compilation
-from memlint.analysis.interpreter.machine import UNKNOWN
+from memlint.analysis.interpreter.machine import UNKNOWN, text_of
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
     Bound,
@@ -26,6 +26,7 @@ from memlint.analysis.values import (
     Value,
     alternatives,
     deps_of,
+    must_be,
     symbol_value,
 )
 
@@ -42,6 +43,13 @@ STARTERS = {
     "multiprocessing.Process": "process",
     "torch.multiprocessing.Process": "process",
 }
+# Where each pool takes its initializer and the arguments of it.
+INITIALIZERS = {
+    "multiprocessing.Pool": 1, "torch.multiprocessing.Pool": 1, "multiprocessing.dummy.Pool": 1,
+    "multiprocessing.pool.ThreadPool": 1,
+}  # fmt: skip
+# What waits for a worker to end.
+WAITS = frozenset({"join", "result", "get", "wait"})
 MAPPERS = ("map", "imap", "imap_unordered", "map_async", "starmap", "starmap_async")
 
 
@@ -55,7 +63,7 @@ class Parallel(Compilation):
 
     def start(self, kind: str, target: Value, args: Args, node: ast.AST) -> None:
         """Interpret ``target(args)`` as it runs in many workers at once."""
-        if not isinstance(target, (Function, Partial, Bound)):
+        if not isinstance(target, (Function, Partial, Bound)) or self._waited_for(node):
             return
         deps = frozenset().union(
             *(self._symbols_in(v) for v in (*args.positional, *args.keywords.values()))
@@ -73,6 +81,30 @@ class Parallel(Compilation):
         finally:
             frame.workers = saved
 
+    def _waited_for(self, node: ast.AST) -> bool:
+        """Whether the worker started at ``node`` ends before the next one starts."""
+        frame = self.frame
+        around = frame.function.node if frame.function is not None else self.tree
+        for inner in ast.walk(around):
+            if isinstance(inner, ast.Attribute) and inner.value is node and inner.attr in WAITS:
+                return True
+        loop = frame.loops[-1].loop.node if frame.loops else None
+        if not isinstance(loop, (ast.For, ast.While)):
+            return False
+        names = {
+            text_of(one.targets[0])
+            for one in loop.body
+            if isinstance(one, ast.Assign) and one.value is node
+        }
+        return any(
+            isinstance(one, (ast.Expr, ast.Assign, ast.AugAssign))
+            and isinstance(inner, ast.Attribute)
+            and inner.attr in WAITS
+            and text_of(inner.value) in names
+            for one in loop.body
+            for inner in ast.walk(one)
+        )
+
     def _symbols_in(self, value: Value) -> frozenset[Symbol]:
         if isinstance(value, Sequence):
             parts = value.items if value.items is not None else (value.element,)
@@ -89,18 +121,33 @@ class Parallel(Compilation):
             self.start(kind, one, Args(positional, keywords, False), node)
         return Object(cls, self.sites.at(node), facts_of(args))
 
+    def _pool(self, name: str, args: Args, node: ast.AST) -> Value:
+        """A pool, whose workers run its initializer first."""
+        place = INITIALIZERS.get(name, 2)
+        handed = args.get("initargs", place + 1)
+        positional = handed.items if isinstance(handed, Sequence) and handed.items else ()
+        for first in alternatives(args.get("initializer", place)):
+            if isinstance(first, (Function, Partial, Bound)):
+                self.call(first, Args(positional, {}, False), node)
+        return Object(name, self.sites.at(node), facts_of(args))
+
+    def start_in(self, pool: Object, target: Value, args: Args, node: ast.AST) -> None:
+        """Interpret ``target(args)`` as the workers of a pool run it; one alone shares nothing."""
+        sizes = (pool.fact(key) for key in ("0", "max_workers", "processes"))
+        if not any(must_be(size, 1) for size in sizes):
+            self.start(POOLS.get(pool.cls, "thread"), target, args, node)
+
     def _submit(self, made: Object, args: Args, node: ast.AST) -> Value:
-        kind = POOLS.get(made.cls, "thread")
         for target in alternatives(args.get("", 0)):
             inner = args.positional[1:]
-            self.start(kind, target, Args(inner, args.keywords, args.open), node)
+            self.start_in(made, target, Args(inner, args.keywords, args.open), node)
         return Unknown("call")
 
     def _apply_async(self, made: Object, args: Args, node: ast.AST) -> Value:
         handed = args.get("args", 1)
         positional = handed.items if isinstance(handed, Sequence) and handed.items else ()
         for target in alternatives(args.get("func", 0)):
-            self.start(POOLS.get(made.cls, "thread"), target, Args(positional, {}, False), node)
+            self.start_in(made, target, Args(positional, {}, False), node)
         return Unknown("call")
 
     def _map(self, made: Object, args: Args, node: ast.AST) -> Value:
@@ -110,7 +157,7 @@ class Parallel(Compilation):
         if star and elements and isinstance(elements[0], Sequence) and elements[0].items:
             positional = elements[0].items
         for target in alternatives(args.get("", 0)):
-            self.start(POOLS.get(made.cls, "thread"), target, Args(positional, {}, False), node)
+            self.start_in(made, target, Args(positional, {}, False), node)
         return Sequence("iterator", None, Unknown("call"))
 
     def _worker_element(self, iterable: Value, node: ast.AST, index: int) -> Value:
@@ -176,11 +223,15 @@ class Parallel(Compilation):
             for v in alternatives(args.get(name))
             if isinstance(v, Const)
         }
+        if must_be(args.get("n_jobs", 0), 1):
+            self.joblib_kind = ""
+            return Object("joblib.Parallel", self.sites.at(node), facts_of(args))
         self.joblib_kind = "thread" if words & {"sharedmem", "threads", "threading"} else "process"
         return Object("joblib.Parallel", self.sites.at(node), facts_of(args))
 
     def _run_delayed(self, made: Object, args: Args, node: ast.AST) -> Value:
-        self.start(self.joblib_kind, made.fact("0"), args, node)
+        if self.joblib_kind:
+            self.start(self.joblib_kind, made.fact("0"), args, node)
         return Unknown("call")
 
     # Memory that processes share
@@ -210,6 +261,10 @@ def _wrapper(name: str) -> Callable[..., Value]:
     return lambda self, args, node: self._wrap(name, args, node)
 
 
+def _pooled(name: str) -> Callable[..., Value]:
+    return lambda self, args, node: self._pool(name, args, node)
+
+
 def _starter(name: str, kind: str) -> Callable[..., Value]:
     return lambda self, args, node: self._thread(kind, args, node, name)
 
@@ -229,6 +284,7 @@ Parallel.FUNCTIONS["numba.get_thread_id"] = Parallel._thread_id
 for _name, _kind in STARTERS.items():
     Parallel.FUNCTIONS[_name] = _starter(_name, _kind)
 for _name in POOLS:
+    Parallel.FUNCTIONS[_name] = _pooled(_name)
     Parallel.METHODS[(_name, "submit")] = Parallel._submit
     Parallel.METHODS[(_name, "apply_async")] = Parallel._apply_async
     for _method in MAPPERS:

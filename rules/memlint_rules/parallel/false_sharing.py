@@ -134,26 +134,30 @@ class FalseSharing(Rule):
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(options)
         self._stores: dict[tuple[str, str], list[tuple[SlotStore, Slot]]] = {}
+        # The stores that calls in the program reach.
+        self._called: set[tuple[str, str]] = set()
 
     def check_start(self, start: ProgramStart) -> Iterator[Draft]:
         """Forget the program before."""
-        self._stores = {}
+        self._stores, self._called = {}, set()
         yield from ()
 
     def check_store(self, store: SlotStore) -> Iterator[Draft]:
         """Collect stores; where a function is called decides which of them count."""
         slot = slot_of(store)
+        key = (store.function, store.access.array)
+        if store.called:
+            self._called.add(key)
         if slot is not None:
-            key = (store.function, store.access.array)
             self._stores.setdefault(key, []).append((store, slot))
         yield from ()
 
     def check_end(self, end: ProgramEnd) -> Iterator[Draft]:
         """One finding per array and worker function, at the first store that counts."""
-        for seen in self._stores.values():
+        for key, seen in self._stores.items():
             # Calls in the program tell more than what any other caller might hand over.
-            called = [pair for pair in seen if pair[0].called] or seen
-            counted = [pair for pair in called if _counts(*pair)]
+            told = [pair for pair in seen if pair[0].called or key not in self._called]
+            counted = [pair for pair in told if _counts(*pair)]
             if counted:
                 yield self._finding(*min(counted, key=_place))
 
