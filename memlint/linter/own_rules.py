@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
+from memlint.selection import did_you_mean
 from memlint.source.model import Source
 from memlint.source.suppress import Directive, Kind, Suppressions
 
@@ -15,33 +16,41 @@ class UnusedSuppression(Rule):
     """A comment suppresses nothing.
 
     ## What it does
+
     Reports `# memlint: ignore[...]`, `# memlint: ignore-file[...]` and `# noqa: ...`
     comments that suppress no finding of memlint: the finding is gone, the comment stands
     on the wrong line, or it names a rule that does not exist.
 
-    ## Why is this bad?
+    ## Why it is bad
+
     A comment that suppresses nothing tells readers of a defect that is not there. The next
     finding on that line, which nobody has looked at, will be hidden by it.
 
     ## When it is silent
+
     On a bare `# noqa` and on the codes of other linters, which are not memlint's to judge;
     on rules that did not run because they were not selected; on a bare `# memlint: ignore`
     when `select` or `ignore` has switched off rules that run by default.
 
     ## Example
+
     ```python
     loader = DataLoader(dataset, pin_memory=True)  # memlint: ignore[missing-pin-memory]
     ```
 
-    Use instead:
+    ## Use instead
+
     ```python
     loader = DataLoader(dataset, pin_memory=True)
     ```
 
     ## Fix safety
-    The fix removes the comment, or the part of it that is of no use. It changes no code.
+
+    The fix removes the comment. It is offered where no part of it is of use, and changes no
+    code.
 
     ## How to switch it on
+
     The rule is off by default. Use `--extend-select unused-suppression`, or in the
     configuration `extend-select = ["unused-suppression"]`.
     """
@@ -74,7 +83,7 @@ class UnusedSuppression(Rule):
                 yield self.finding(
                     _node_at(source, directive),
                     message,
-                    "Remove the comment, or correct the rule that it names.",
+                    "remove the comment, or correct the rule that it names",
                     confidence=Confidence.HIGH,
                     fix=_removal(source, directive) if judge.is_useless(directive) else None,
                 )
@@ -92,10 +101,10 @@ class _Judge:
 
     def complaints(self, directive: Directive) -> Iterator[str]:
         if directive.kind is Kind.BROKEN:
-            yield "suppression comment cannot be understood"
+            yield "the comment cannot be understood"
         elif directive.items is None:
             if directive.kind is not Kind.NOQA and self._all_ran and not directive.used:
-                yield "unused suppression: no finding is suppressed here"
+                yield "no finding is suppressed here"
         else:
             for item in directive.items:
                 if (complaint := self._complaint(directive, item)) is not None:
@@ -116,10 +125,11 @@ class _Judge:
         if not meant:
             if directive.kind is Kind.NOQA:
                 return None
-            return f"suppression of an unknown rule: {item}"
+            names = [name for code, rule in self._known.items() for name in (code, rule.name)]
+            return f"unknown rule: {item}{did_you_mean(item, names)}"
         if not self._active.intersection(meant):
             return None
-        return f"unused suppression: no finding of {item} is suppressed here"
+        return f"no finding of `{item}` is suppressed here"
 
 
 def _means(directive: Directive, item: str, rule: type[Rule]) -> bool:
@@ -139,7 +149,7 @@ def _removal(source: Source, directive: Directive) -> DraftFix | None:
     line = source.lines[directive.line - 1]
     kept = len(line[: directive.column].rstrip())
     node = _span(source, directive.line, kept, directive.line, len(line))
-    return DraftFix("Remove the comment", (Replacement(node, ""),), Applicability.SAFE)
+    return DraftFix("remove the comment", (Replacement(node, ""),), Applicability.SAFE)
 
 
 def _span(source: Source, line: int, column: int, end_line: int, end_column: int) -> ast.AST:

@@ -18,14 +18,14 @@ def unused(write: Write, text: str, select: tuple[str, ...] = ("TST", "MEM901"))
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x = 1  # memlint: ignore[flag-me]\n", "no finding of flag-me"),
-        ("x = 1  # memlint: ignore[TST101]\n", "no finding of TST101"),
-        ("x = 1  # noqa: TST101\n", "no finding of TST101"),
-        ("flag_me()  # memlint: ignore[flag-me, flag-loop]\n", "no finding of flag-loop"),
-        ("# memlint: ignore-file[flag-me]\n", "no finding of flag-me"),
-        ("flag_me()  # memlint: ignore[flag-mee]\n", "unknown rule: flag-mee"),
+        ("x = 1  # memlint: ignore[flag-me]\n", "no finding of `flag-me`"),
+        ("x = 1  # memlint: ignore[TST101]\n", "no finding of `TST101`"),
+        ("x = 1  # noqa: TST101\n", "no finding of `TST101`"),
+        ("flag_me()  # memlint: ignore[flag-me, flag-loop]\n", "no finding of `flag-loop`"),
+        ("# memlint: ignore-file[flag-me]\n", "no finding of `flag-me`"),
+        ("flag_me()  # memlint: ignore[flag-mee]\n", "unknown rule: flag-mee (did you mean 'flag-me'?)"),
         ("x = 1  # memlint: ignore[flag-me\n", "cannot be understood"),
-        ("# memlint: ignore[flag-me]\n\nx = flag_me()\n", "no finding of flag-me"),
+        ("# memlint: ignore[flag-me]\n\nx = flag_me()\n", "no finding of `flag-me`"),
     ],
 )
 def test_unused_suppressions_are_reported(write: Write, text: str, message: str) -> None:
@@ -74,5 +74,5 @@ def test_the_rule_is_off_by_default_and_has_a_page() -> None:
     rule = all_rules().rules["MEM901"]
     assert not rule.default_on
     assert rule.family() == "engine"
-    for heading in ("## What it does", "## Why is this bad?", "## Example", "Use instead:"):
+    for heading in ("## What it does", "## Why it is bad", "## Example", "## Use instead"):
         assert heading in (rule.__doc__ or "")

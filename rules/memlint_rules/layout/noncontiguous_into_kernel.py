@@ -50,12 +50,14 @@ class NoncontiguousIntoKernel(Rule):
     """A strided view is handed to code that sees only its pointer.
 
     ## What it does
+
     Reports tensors whose elements do not lie row by row in memory (a transpose, a permutation, a
     slice of columns, an expanded or a strided view) where they reach code that takes their address
     and nothing else: a Triton launch without strides, a CuPy `RawKernel`, a ctypes or cffi
     function, `ctypes.memmove`, a C++ extension that this program compiles, an NCCL collective.
 
     ## Why it is wrong
+
     A view is a set of strides over somebody else's memory. A kernel that gets the pointer alone
     walks on from there as if the elements were dense: it reads the wrong ones, in the wrong order,
     and where the view has gaps or an output is strided, it reads or writes memory that belongs to
@@ -66,6 +68,7 @@ class NoncontiguousIntoKernel(Rule):
     change elements of its first row instead (torch 2.13, CPU).
 
     ## When it is silent
+
     - The strides go along: `x.stride(0)`, a variable or dictionary that holds strides, a parameter
       called after the pointer (`stride_xm`, `ldx`), a tensor descriptor.
     - The tensor is made dense or checked on the way: `.contiguous()`, `np.ascontiguousarray`,
@@ -83,6 +86,7 @@ class NoncontiguousIntoKernel(Rule):
       not in the program are reported at confidence low.
 
     ## Example
+
     ```python
     import torch
     import triton
@@ -104,6 +108,7 @@ class NoncontiguousIntoKernel(Rule):
     ```
 
     ## Use instead
+
     ```python
     import torch
     import triton
@@ -125,16 +130,19 @@ class NoncontiguousIntoKernel(Rule):
     ```
 
     ## Fix safety
+
     The fix adds `.contiguous()` to an argument that the kernel only reads. It is unsafe: it makes
     a copy, and it changes results (they become those of the view). There is none for arguments
     that are written, since the results would land in the copy: allocate such an output with
     `torch.empty(shape)`, or with `memory_format=torch.contiguous_format`.
 
     ## How to confirm
+
     Print `x.is_contiguous()` and `x.stride()` right before the launch, and compare the result with
     that of the same launch on `x.contiguous()`.
 
     ## References
+
     - CuPy, "User-defined kernels": raw kernels ignore views, `matrix.T` is passed as `matrix`.
     - PyTorch, "Tensor Views": which operations return views and which copy.
     """
@@ -290,18 +298,19 @@ def _message(
     callee = f"`{_shown(launch.callee)}`"
     if launch.kind == "collective" and _refused(launch, suspects):
         library = "NCCL" if _over_nccl(launch, suspects[0]) else "gloo"
-        message += f"{library} refuses tensors that are not contiguous: {callee} raises."
+        message += f"{library} refuses tensors that are not contiguous: {callee} raises"
     elif launch.kind == "collective":
-        message += f"over gloo {callee} goes by {pointers}: it will change the wrong elements."
+        message += f"over gloo {callee} goes by {pointers}: it will change the wrong elements"
     elif _confidence(launch) is Confidence.LOW:
-        message += f"{callee} may go by {pointers}: {_harm(launch, suspects)}."
+        message += f"{callee} may go by {pointers}: {_harm(launch, suspects)}"
     elif handed_in:
         inside = _listed([_shown(s.text) for s in suspects])
-        message += f"reaches {callee} as {inside} by {pointers} only: {_harm(launch, suspects)}."
+        message += f"reaches {callee} as {inside} by {pointers} only: {_harm(launch, suspects)}"
     else:
-        message += f"{callee} sees only {pointers}: {_harm(launch, suspects)}."
+        message += f"{callee} sees only {pointers}: {_harm(launch, suspects)}"
     if len(assumed) == len(suspects):
-        message += f" Assumes that what {'it is a view' if one else 'they are views'} of is dense."
+        views = "it is a view" if one else "they are views"
+        message += f" (assuming that what {views} of is dense)"
     return message
 
 
@@ -381,4 +390,4 @@ def _fix(launch: KernelLaunch, suspects: Sequence[Argument]) -> DraftFix | None:
         if not isinstance(one.node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
             return None
         replacements.append(Replacement(one.node, f"{ast.unparse(one.node)}.contiguous()"))
-    return DraftFix("Pass a contiguous copy", tuple(replacements), Applicability.UNSAFE)
+    return DraftFix("pass a contiguous copy", tuple(replacements), Applicability.UNSAFE)

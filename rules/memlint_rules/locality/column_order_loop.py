@@ -274,7 +274,7 @@ class ColumnOrderLoop(Rule):
         replacements = exchanged(outer, inner, nest.accesses, self._source)
         if not replacements:
             return None
-        message = f"Make `{outer.variable}` the inner loop"
+        message = f"make `{outer.variable}` the inner loop"
         return DraftFix(message, replacements, Applicability.UNSAFE)
 
     # Columns taken from Python
