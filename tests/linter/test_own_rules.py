@@ -23,7 +23,10 @@ def unused(write: Write, text: str, select: tuple[str, ...] = ("TST", "MEM901"))
         ("x = 1  # noqa: TST101\n", "no finding of `TST101`"),
         ("flag_me()  # memlint: ignore[flag-me, flag-loop]\n", "no finding of `flag-loop`"),
         ("# memlint: ignore-file[flag-me]\n", "no finding of `flag-me`"),
-        ("flag_me()  # memlint: ignore[flag-mee]\n", "unknown rule: flag-mee (did you mean 'flag-me'?)"),
+        (
+            "flag_me()  # memlint: ignore[flag-mee]\n",
+            "unknown rule: flag-mee (did you mean 'flag-me'?)",
+        ),
         ("x = 1  # memlint: ignore[flag-me\n", "cannot be understood"),
         ("# memlint: ignore[flag-me]\n\nx = flag_me()\n", "no finding of `flag-me`"),
     ],
