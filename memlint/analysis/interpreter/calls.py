@@ -357,8 +357,10 @@ class Calls(Expressions):
         deps: frozenset[Symbol] = frozenset(),
         devices: frozenset[str] = frozenset(),
     ) -> Unknown:
-        """What a call nobody can see into makes of its arguments: it may wrap a loader."""
+        """What a call nobody can see into makes of its arguments: it may wrap a loader, and
+        what it makes lies on the ``device`` that it is given."""
         loaders = self.loader_objects(args)
+        devices |= knowledge.device_types(args.get("device"))
         return Unknown(WRAPPER if loaders else "call", deps, loaders, devices)
 
     def call_object_method(self, receiver: Object, name: str, args: Args, node: ast.AST) -> Value:

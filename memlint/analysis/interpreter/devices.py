@@ -77,6 +77,8 @@ class Devices(Models):
             callee = self.evaluate(node.func)
             if isinstance(callee, Partial):
                 record.partial = callee.node
+        if any(map(_pins, alternatives(given.get("collate_fn", Absent())))):
+            given["pin_memory"] = UNKNOWN
         record.made_with(given, open=args.open or "**" in given)
         return Object(LOADER, site, tuple(given.items()))
 
@@ -119,6 +121,8 @@ class Devices(Models):
             if any(isinstance(leaf, Unknown) for leaf in found):
                 return Unknown(devices=devices)
             return Tensor("torch", OPAQUE, devices=devices)
+        if isinstance(collate, Ref) and collate.name.startswith("numpy."):
+            return Tensor("numpy", OPAQUE)
         if isinstance(collate, (Function, Partial, Instance)):
             return self.call(collate, Args((Sequence("list", None, item),), {}, False), node)
         return UNKNOWN
@@ -150,6 +154,7 @@ class Devices(Models):
         if record is not None and name in LOADER_PARAMETERS:
             old = record.arguments.get(name, Absent())
             record.arguments[name] = join((old, value))
+        super().store_on_object(base, name, value)
 
     def store_on_unknown(self, target: ast.Attribute, value: Value) -> None:
         """``args.device = device``: options go by one name wherever they are handed to."""
@@ -306,6 +311,14 @@ class Devices(Models):
     def _loader_attribute(self, made: Object, node: ast.AST) -> Value | None:
         name = node.attr if isinstance(node, ast.Attribute) else ""
         return made.fact(name) if name in LOADER_PARAMETERS else UNKNOWN
+
+
+def _pins(collate: Value) -> bool:
+    """Whether a collate function pins what it makes."""
+    return isinstance(collate, Function) and any(
+        isinstance(node, ast.Attribute) and node.attr == "pin_memory"
+        for node in ast.walk(collate.node)
+    )
 
 
 def _stands_in(args: Args, node: ast.Call) -> bool:

@@ -30,6 +30,7 @@ from memlint.analysis.values import (
     Partial,
     Ref,
     Sequence,
+    Site,
     Symbol,
     Tensor,
     Unknown,
@@ -40,6 +41,7 @@ from memlint.analysis.values import (
     devices_of,
     join,
     linear,
+    loaders_of,
     of_linear,
     plain,
     scale,
@@ -242,7 +244,8 @@ class Expressions(Machine):
         if isinstance(left, Tensor) and len(right) == 1:
             return self._array_operation(OPERATORS.get(type(node.ops[0]), ""), (left, *right), node)
         deps = frozenset().union(deps_of(left), *(deps_of(v) for v in right))
-        return Unknown(_asked_device(node.ops[0], left, right[0]), deps)
+        asked = _asked_device(node.ops[0], left, right[0])
+        return Unknown("call" if not asked and loaders_of(left) else asked, deps)
 
     def _conditional(self, node: ast.IfExp) -> Value:
         raise NotImplementedError
@@ -464,7 +467,8 @@ class Expressions(Machine):
                 if self._slices_array(items):
                     return knowledge.subscript(self.assumed_tensor(unknown), items, node)
                 deps = unknown.deps | _key_deps(items)
-                return Unknown(unknown.origin, deps, unknown.loaders, unknown.devices)
+                loaders = frozenset[Site]() if _gathers(items) else unknown.loaders
+                return Unknown(unknown.origin, deps, loaders, unknown.devices)
         return UNKNOWN
 
     def _slices_array(self, items: tuple[Value | SliceValue, ...]) -> bool:
@@ -587,6 +591,14 @@ def _under_key(mapping: Mapping, key: Value | SliceValue) -> Value:
 def _key_deps(items: tuple[Value | SliceValue, ...]) -> frozenset[Symbol]:
     """The symbols that the positions of a subscript depend on."""
     return frozenset[Symbol]().union(*(deps_of(i) for i in items if not isinstance(i, SliceValue)))
+
+
+def _gathers(items: tuple[Value | SliceValue, ...]) -> bool:
+    """Whether a subscript by something computed copies elements together."""
+    return any(
+        isinstance(item, Tensor) or (isinstance(item, Unknown) and item.origin == "call")
+        for item in items
+    )
 
 
 def _picks_element(tensor: Tensor, items: tuple[Value | SliceValue, ...]) -> bool:

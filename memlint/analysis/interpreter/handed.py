@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from memlint.analysis.interpreter.machine import text_of
 from memlint.analysis.values import (
     Const,
+    Linear,
     Mapping,
     Object,
     Sequence,
@@ -26,6 +27,7 @@ POINTERS = frozenset({POINTER, "numpy.ctypeslib"})
 MOST_ITEMS = 32
 STRIDE_NAME = re.compile(r"stride|pitch|(?:^|_)ld[abcxyz]?$")
 _NAMING = re.compile(r"_?(?:strides?|pitch|ld)_?")
+_LENGTH = re.compile(r"(.+)\.shape\[(-?\d+)\]")
 _POINTER_AFFIX = re.compile(r"^p_|_?(?:ptrs?|pointer|tensor)$")
 
 
@@ -106,12 +108,47 @@ def with_strides(given: Listing[Given]) -> list[bool]:
                 texts.add(str(text.value))
         texts.update(_strides_written(one.node))
     named = _strides_by_name(given)
+    widths = frozenset[tuple[str, str]]().union(*(_widths(one.value) for one in given))
     return [
         one.text in texts
+        or (bool(widths) and _pitch_given(array_behind(one.value), widths))
         or any(id(v) in arrays for v in alternatives(array_behind(one.value)))
         or index in named
         for index, one in enumerate(given)
     ]
+
+
+def _widths(value: Value) -> set[tuple[str, str]]:
+    """The lengths of axes that are handed over: of which array, and which axis."""
+    found = set()
+    for one in alternatives(value):
+        if isinstance(one, Linear) and not one.offset and len(one.terms) == 1:
+            symbol, count = one.terms[0]
+            length = _LENGTH.fullmatch(symbol.name)
+            if symbol.kind == "size" and count == 1 and length is not None:
+                found.add((length[1], length[2]))
+    return found
+
+
+def _pitch_given(value: Value, widths: frozenset[tuple[str, str]]) -> bool:
+    """Whether columns were cut out of arrays whose width, their pitch, is handed over."""
+    return all(
+        isinstance(one, Tensor) and one.born is not None and not widths.isdisjoint(_cut(one.born))
+        for one in alternatives(value)
+    )
+
+
+def _cut(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """The array and the axis (by the numbers that it may have) of which a part was cut out."""
+    match node:
+        case ast.Subscript(value=base, slice=ast.Tuple(elts=[*first, ast.Slice(step=None)])):
+            yield text_of(base), "-1"
+            plain = not any(isinstance(e, ast.Constant) and e.value is ... for e in first)
+            yield from ((text_of(base), str(n)) for n in ([len(first)] if plain else range(1, 5)))
+        case ast.Call(func=ast.Attribute(value=base, attr="chunk" | "split" | "narrow"), args=args):
+            if text_of(base) == "torch" and args:
+                base = args[0]
+            yield from ((text_of(base), str(n)) for n in (-1, *range(1, 5)))
 
 
 def _strides_in(value: Value, depth: int = 0) -> Iterator[Object]:

@@ -19,6 +19,7 @@ from memlint.analysis.values import (
     Unknown,
     Value,
     alternatives,
+    join,
 )
 
 MODULE = "torch.nn.Module"
@@ -38,6 +39,8 @@ TRANSPOSED_PARAMETERS = (
 )  # fmt: skip
 LIBRARIES = ("torch.nn.", "torchvision.models.", "timm.", "segmentation_models_pytorch.")
 MOST_PARTS = 600
+# Where parts are kept that are put into a module by other means than its attributes.
+HELD = "<held>"
 
 
 @dataclass(slots=True)
@@ -73,6 +76,15 @@ class Layers(Objects):
             record.text = text_of(target) if target is not None else ""
         return record
 
+    def hold(self, base: Object | Instance, value: Value) -> None:
+        """``base`` gets one more part, or several."""
+        held = self.heap.of(base.site)
+        held[HELD] = join((held.get(HELD, value), value))
+
+    def store_on_object(self, base: Object | Instance, name: str, value: Value) -> None:
+        if self.is_module(base) and (isinstance(base, Object) or not name):
+            self.hold(base, value)
+
     def parts_of(self, value: Value) -> Parts:
         """Everything that a model holds, itself included."""
         parts = Parts()
@@ -106,7 +118,8 @@ class Layers(Objects):
                     return [Object("torch.nn.Conv2d", value.site)], True
                 if cls.startswith(LIBRARIES):
                     inside = [part for _, part in value.facts]
-                    return inside, cls.startswith("torch.nn.") or bool(inside)
+                    inside += self.heap.of(value.site).values()
+                    return inside, cls.startswith("torch.nn.") or bool(value.facts)
             case Sequence(items=items, element=element):
                 return list(items) if items is not None else [element], True
             case Mapping(items=pairs):

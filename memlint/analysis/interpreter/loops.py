@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from memlint.analysis import knowledge
-from memlint.analysis.axes import Layout
+from memlint.analysis.axes import OPAQUE, Layout
 from memlint.analysis.events import Loop
 from memlint.analysis.interpreter.counting import counter_of, trips
 from memlint.analysis.interpreter.machine import UNKNOWN, text_of
@@ -42,7 +42,10 @@ from memlint.analysis.values import (
 PASSES = 4
 ZERO, ONE = Const(0), Const(1)
 # Wrappers that yield what they wrap, one by one.
-COUNTED = {"builtins.range": "range", "numba.prange": "prange", "numba.pndindex": "prange"}
+COUNTED = {"builtins.range": "range", "numba.prange": "prange"}
+PRODUCTS = {
+    "numpy.ndindex": "ndindex", "itertools.product": "product", "numba.pndindex": "prange",
+}  # fmt: skip
 
 
 class Loops(Nests):
@@ -115,7 +118,7 @@ class Loops(Nests):
                 continue
             if one.cls in COUNTED:
                 return self._counted(one, node, first)
-            if one.cls in ("numpy.ndindex", "itertools.product"):
+            if one.cls in PRODUCTS:
                 return self._product(one, node, names)
             if one.cls == "builtins.enumerate":
                 inner = one.fact("0")
@@ -149,7 +152,7 @@ class Loops(Nests):
             bounds = list(bounds[0].items)
         if not bounds or (len(bounds) == 1 and len(names) > 1):
             bounds = [UNKNOWN] * max(len(names), 1)
-        kind = "ndindex" if one.cls == "numpy.ndindex" else "product"
+        kind = PRODUCTS[one.cls]
         loops = []
         for index, bound in enumerate(bounds):
             stop = bound
@@ -204,11 +207,13 @@ class Loops(Nests):
                 settled = all(new.get(name) == value for name, value in header.items())
                 if settled and len(new) == len(header):
                     break
-                header = new
+                before, header = header, new
                 if settled and not frame.missed:
                     # What the body binds first, it bound before it read it: a second reading
                     # would find the same.
                     break
+            else:
+                header = _let_go(before, header)
         finally:
             del frame.loops[len(frame.loops) - len(opened) :]
             frame.workers, frame.conditions = workers, conditions
@@ -355,6 +360,23 @@ def _name_bounds(loop: Loop, iterated: ast.expr) -> None:
         loop.stop_text = text_of(stop) if isinstance(stop, (ast.Name, ast.Attribute)) else ""
         step = iterated.args[2] if len(iterated.args) > 2 else None
         loop.step_text = text_of(step) if isinstance(step, (ast.Name, ast.Attribute)) else ""
+
+
+def _let_go(before: Variables, after: Variables) -> Variables:
+    """What still changes in each pass may be anything, arrays of any layout."""
+    return {
+        name: value if before.get(name) == value else _anything(value)
+        for name, value in after.items()
+    }
+
+
+def _anything(value: Value) -> Value:
+    loaders, devices = loaders_of(value), devices_of(value)
+    kinds = {one.lib if isinstance(one, Tensor) else None for one in alternatives(value)}
+    if None in kinds:
+        return Unknown(deps=deps_of(value), loaders=loaders, devices=devices)
+    lib = kinds.pop() if len(kinds) == 1 else ""
+    return Tensor(lib or "", OPAQUE, devices=devices, loaders=loaders)
 
 
 def _widen(header: Variables, merged: Variables, symbol: Symbol) -> Variables:

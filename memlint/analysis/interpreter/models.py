@@ -7,7 +7,7 @@ import ast
 from memlint.analysis import knowledge
 from memlint.analysis.axes import channels_last_format, contiguous
 from memlint.analysis.interpreter.calls import facts_of
-from memlint.analysis.interpreter.layers import CONVOLUTIONS, LAYER, NETWORK, Layers
+from memlint.analysis.interpreter.layers import CONVOLUTIONS, HELD, LAYER, NETWORK, Layers
 from memlint.analysis.interpreter.machine import UNKNOWN, name_of, text_of
 from memlint.analysis.interpreter.records import ModelRecord
 from memlint.analysis.knowledge import Args
@@ -38,6 +38,9 @@ SELF_METHODS = frozenset(
     {"to", "cuda", "cpu", "half", "bfloat16", "float", "double", "eval", "train", "type",
      "requires_grad_", "apply", "compile", "share_memory", "to_empty", "xpu", "module"}
 )  # fmt: skip
+# Modules that are made of what they are given, and the methods that give them more.
+CONTAINERS = frozenset({f"torch.nn.{kind}" for kind in ("Sequential", "ModuleList", "ModuleDict")})
+HOLDING = frozenset({"add_module", "register_module", "append", "extend", "insert", "update"})
 PRECISE = frozenset({"fp16", "bf16", "float16", "bfloat16", "16", "16-mixed", "bf16-mixed"})
 HALF = frozenset({"float16", "bfloat16"})
 AUTOCAST = frozenset({"torch.autocast", "torch.cuda.amp.autocast"})
@@ -67,9 +70,11 @@ class Models(Layers):
     def element_of_object(self, value: Object) -> Value:
         if value.cls in ("torch.nn.ModuleList", "torch.nn.Sequential"):
             given = [v for key, v in value.facts if key.isdigit()]
+            held = self.heap.of(value.site).get(HELD)
+            more = [] if held is None else [held]
             if value.cls.endswith("List") and len(given) == 1:
-                return self.element(given[0])
-            return join(given)
+                return join([self.element(given[0]), *more])
+            return join([*given, *more])
         return super().element_of_object(value)
 
     # What is done to a module
@@ -110,6 +115,10 @@ class Models(Layers):
             return Unknown("call")
         if name == "forward":
             return self.call_instance(receiver, args, node)
+        if name in HOLDING:
+            assert isinstance(receiver, (Object, Instance))
+            for part in args.positional:
+                self.hold(receiver, part)
         if name not in SELF_METHODS:
             self.note_unseen_call(receiver, args, node)
             return Unknown("call")
@@ -232,6 +241,9 @@ class Models(Layers):
     def note_construction(
         self, instance: Instance, library: list[str], args: Args, node: ast.AST
     ) -> None:
+        if CONTAINERS & set(library):
+            for part in args.positional:
+                self.hold(instance, part)
         for base in library:
             if base in CONVOLUTIONS:
                 layer = Object(base, instance.site, facts_of(args))

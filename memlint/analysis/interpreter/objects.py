@@ -38,7 +38,6 @@ PASS_THROUGH = (
     "builtins.sorted",
     "copy.copy",
     "copy.deepcopy",
-    "itertools.chain",
     "itertools.cycle",
     "itertools.islice",
     "tqdm.tqdm",
@@ -328,6 +327,18 @@ class Objects(Loops):
         first = args.get("data", 0)
         return first if isinstance(first, Unknown) and first.loaders else None
 
+    def _from_array(self, args: Args, node: ast.AST) -> Value | None:
+        """A batch that is an array is nothing that its loader could pin."""
+        first = args.get("ndarray", 0)
+        return Unknown("call") if isinstance(first, Unknown) and first.loaders else None
+
+    def _chain(self, args: Args, node: ast.AST) -> Value:
+        if len(args.positional) == 1 and not args.open:
+            found = self._pass_through(args, node)
+            return UNKNOWN if found is None else found
+        element = join([self.element(one) for one in args.positional] or [UNKNOWN])
+        return Sequence("iterator", None, element)
+
     def _keep(self, name: str, args: Args, node: ast.AST) -> Value:
         return Object(name, self.sites.at(node), facts_of(args))
 
@@ -406,7 +417,8 @@ Objects.FUNCTIONS.update({f"builtins.{name}": Objects._forget for name in FORGET
 Objects.FUNCTIONS.update(
     {
         "torch.as_tensor": Objects._same_memory,
-        "torch.from_numpy": Objects._same_memory,
+        "torch.from_numpy": Objects._from_array,
+        "itertools.chain": Objects._chain,
         "torch.autograd.Variable": Objects._same_memory,
         "builtins.len": Objects._length,
         "builtins.next": Objects._next,

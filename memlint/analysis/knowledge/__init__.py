@@ -62,7 +62,7 @@ _OF_ARRAYS = frozenset(
     {"transpose", "permute", "t", "movedim", "moveaxis", "swapaxes", "swapdims", "narrow"}
     | {"unsqueeze", "squeeze", "chunk", "split", "unbind", "tensor_split", "reshape", "select"}
     | {"diagonal", "polar", "complex", "rearrange", "ascontiguousarray", "real", "imag"}
-    | {"flip", "flipud", "fliplr", "rot90"}
+    | {"flip", "flipud", "fliplr", "rot90", "view_as_complex", "view_as_real"}
 )
 
 _OPERATORS = {

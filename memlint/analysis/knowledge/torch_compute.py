@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint.analysis.knowledge import compute as to
+from memlint.analysis.knowledge import views
 from memlint.analysis.knowledge.model import Table, rows, table
 
 _UNARY = "abs absolute neg negative sign sgn floor ceil round trunc frac square relu nan_to_num"
@@ -70,6 +71,8 @@ METHODS: Table = table(
 
 FUNCTIONS: Table = table(
     rows(to.complex_result, "torch.polar torch.complex", "x, y", "y, x"),
+    rows(views.as_complex, "torch.view_as_complex", "x", "x.reshape(-1, 2)"),
+    rows(views.as_real, "torch.view_as_real", "torch.complex(x, x)", "torch.complex(x, x).mT"),
     rows(to.elementwise, "torch.where", "x > 0, x, y", "x > 0, x, 0.0", options=(None,)),
     rows(to.dense_unknown, "torch.tensordot", "x, y, x.dim()"),
     rows(to.unknown_layout, "torch.addmm", "x @ x.mT, x, y.t()"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from memlint.analysis import axes
 from memlint.analysis.axes import NOT_KNOWN, OPAQUE, Layout, NotKnown, Size
@@ -297,6 +298,8 @@ def _cut_up(
     base = call.tensor
     if base is None:
         return None
+    if count == 1:
+        return Sequence("tuple", (view(call, base, base.layout),))
     axis = integer(call.get("dim", at=2), 0)
     size: Size = None
     if base.sizes is not None and axis is not None and -len(base.sizes) <= axis < len(base.sizes):
@@ -325,3 +328,31 @@ def unbind(call: Call) -> Value | None:
     axis = integer(call.get("dim", at=1), 0)
     piece = view(call, base, axes.select(base.layout, axis))
     return Sequence("tuple", None, piece)
+
+
+def as_complex(call: Call) -> Value | None:
+    """Pairs of the last axis as complex numbers."""
+    base = call.tensor
+    if base is None:
+        return None
+    layout = base.layout
+    if axes.contiguous(layout) is not True:
+        layout = OPAQUE
+    elif layout.sizes is not None:
+        layout = axes.dense(layout.sizes[:-1])
+    dtype = "complex128" if base.dtype == "float64" else "complex64"
+    return replace(view(call, base, layout), dtype=dtype)
+
+
+def as_real(call: Call) -> Value | None:
+    """Complex numbers as pairs along a new last axis."""
+    base = call.tensor
+    if base is None:
+        return None
+    layout = base.layout
+    if axes.contiguous(layout) is not True:
+        layout = OPAQUE
+    elif layout.sizes is not None:
+        layout = axes.dense((*layout.sizes, 2))
+    dtype = "float64" if base.dtype == "complex128" else "float32"
+    return replace(view(call, base, layout), dtype=dtype)
