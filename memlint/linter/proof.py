@@ -54,7 +54,7 @@ def _prove_sound(before: FileResult, after: FileResult) -> None:
     for error in after.errors:
         if error.message not in known:
             line = f" (line {error.location.line})" if error.location is not None else ""
-            raise UnfitError(f"the result {error.message}{line}")
+            raise UnfitError(f"its result would fail: {error.message}{line}")
     if after.suppressed > before.suppressed:
         raise UnfitError("it would only suppress a finding")
 

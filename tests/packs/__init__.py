@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 FLAG_PACK = Path(__file__).parent / "flag"
+MEND_PACK = Path(__file__).parent / "mend"
 
 
 def environment(*packs: Path) -> dict[str, str]:
