@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 
 from memlint.analysis.axes import Layout, Size
@@ -122,6 +123,8 @@ def stored_each_time(store: SlotStore, slot: Slot) -> bool:
     ]
     by_thread = slot.symbol.kind == "thread"
     if by_thread and store.spread is not None and not loops:
+        if _few(store.spread.stop) or _runs_shares(store.spread):
+            return False
         loops = [store.spread]
     if not loops:
         return False
@@ -133,7 +136,38 @@ def stored_each_time(store: SlotStore, slot: Slot) -> bool:
     if by_thread and store.spread is not None:
         running.add(store.spread.symbol)
     others = [item for axis, item in enumerate(store.access.index) if axis != slot.axis]
-    return any(_varies(item, running) for item in others)
+    several = [v for v in others if not isinstance(v, SliceValue) and len(alternatives(v)) > 1]
+    return (bool(several) and _chosen_in(loops[-1], store)) or any(
+        _varies(item, running) for item in others
+    )
+
+
+def _runs_shares(spread: Loop) -> bool:
+    """Whether each iteration of a parallel loop runs a loop over its share of the work, from
+    and to where its number says: ``range(w * span, (w + 1) * span)``, ``range(w, n, workers)``."""
+    names = {spread.variable}
+    for node in ast.walk(spread.node):
+        if isinstance(node, ast.Assign) and _mentions(node.value, names):
+            names.update(one.id for one in node.targets if isinstance(one, ast.Name))
+        match node:
+            case ast.For(iter=ast.Call(args=[start, stop, *rest])):
+                if _mentions(start, names) and (rest or _mentions(stop, names)):
+                    return True
+    return False
+
+
+def _mentions(node: ast.expr, names: set[str]) -> bool:
+    return any(isinstance(inner, ast.Name) and inner.id in names for inner in ast.walk(node))
+
+
+def _chosen_in(loop: Loop, store: SlotStore) -> bool:
+    """Whether a name in the subscript is bound in the loop: ``k = 1 if x[i] > 0 else 0``."""
+    names = {one.id for one in ast.walk(store.access.node) if isinstance(one, ast.Name)}
+    return any(
+        isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store) and one.id in names
+        for statement in getattr(loop.node, "body", [])
+        for one in ast.walk(statement)
+    )
 
 
 def _fills_few(loop: Loop, store: SlotStore, slot: Slot) -> bool:

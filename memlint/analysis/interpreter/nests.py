@@ -163,7 +163,7 @@ class Nests(Statements):
             made,
             frame.name,
             self._spread(workers),
-            locked=self.is_locked(),
+            locked=self.is_locked(access.node),
             shared=bool(sites) and all(site in self.shared for site in sites),
             called=frame.call is not None,
         )
@@ -194,8 +194,8 @@ class Nests(Statements):
             if frame.call is workers.node:
                 return
 
-    def is_locked(self) -> bool:
-        """Whether a lock is held here."""
+    def is_locked(self, node: ast.AST) -> bool:
+        """Whether a lock is held at ``node``."""
         raise NotImplementedError
 
 

@@ -37,6 +37,8 @@ from memlint.analysis.values import (
 
 # A context manager that is held by one worker at a time, whatever it is made by.
 LOCK = Object("memlint.lock", Site(ast.Pass(), "lock"))
+LOCK_MODULES = ("threading.", "multiprocessing.", "torch.multiprocessing.")
+LOCKS = ("Lock", "Semaphore", "Condition")
 LOCK_NAME = re.compile(r"(^|_)(r?lock|mutex|semaphore|condition)(_|s?$)", re.IGNORECASE)
 
 
@@ -369,7 +371,7 @@ class Statements(Calls):
             for one in alternatives(value):
                 if self.is_context(one):
                     self.frame.contexts += (one,)
-            if LOCK_NAME.search(_last_name(item.context_expr)):
+            if LOCK_NAME.search(_last_name(item.context_expr)) or _is_lock(value):
                 self.frame.contexts += (LOCK,)
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, self._entered(value, item.context_expr))
@@ -494,6 +496,11 @@ def _last_name(node: ast.expr) -> str:
     while isinstance(node, (ast.Call, ast.Subscript)):
         node = node.func if isinstance(node, ast.Call) else node.value
     return getattr(node, "id", getattr(node, "attr", ""))
+
+
+def _is_lock(value: Value) -> bool:
+    classes = [one.cls for one in alternatives(value) if isinstance(one, Object)]
+    return any(name.startswith(LOCK_MODULES) and name.endswith(LOCKS) for name in classes)
 
 
 def _needs_cuda(test: ast.expr, value: Value) -> bool | None:

@@ -97,7 +97,7 @@ class Parallel(Compilation):
             if isinstance(one, ast.Assign) and one.value is node
         }
         return any(
-            isinstance(one, (ast.Expr, ast.Assign, ast.AugAssign))
+            isinstance(one, (ast.Expr, ast.Assign, ast.AugAssign, ast.While))
             and isinstance(inner, ast.Attribute)
             and inner.attr in WAITS
             and text_of(inner.value) in names
@@ -242,8 +242,19 @@ class Parallel(Compilation):
                 self.shared.add(one.site)
         return value
 
-    def is_locked(self) -> bool:
-        return any(isinstance(c, Object) and c.cls == "memlint.lock" for c in self.frame.contexts)
+    def is_locked(self, node: ast.AST) -> bool:
+        if any(isinstance(c, Object) and c.cls == "memlint.lock" for c in self.frame.contexts):
+            return True
+        function = self.frame.function
+        line = getattr(node, "lineno", 0)
+        before = [
+            (inner.lineno, inner.attr)
+            for inner in ast.walk(function.node if function is not None else self.tree)
+            if isinstance(inner, ast.Attribute)
+            and inner.attr in ("acquire", "release")
+            and inner.lineno < line
+        ]
+        return bool(before) and max(before)[1] == "acquire"
 
     joblib_kind: str
 

@@ -118,6 +118,8 @@ class FalseSharing(Rule):
                 "ThreadPool",
                 "Process(",
                 "Process as",
+                "Process)",
+                "Process,",
                 "ProcessPool",
                 "Pool(",
                 "Pool as",
