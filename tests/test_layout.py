@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlint.layout import (
@@ -84,6 +84,7 @@ def test_strides_in_bytes() -> None:
 SHAPES = st.lists(st.sampled_from([0, 1, 2, 3, 4]), max_size=5)
 
 
+@settings(deadline=None)
 @given(SHAPES, st.data())
 def test_agrees_with_torch(shape: list[int], data: st.DataObject) -> None:
     torch = pytest.importorskip("torch", reason="compares with torch")

@@ -15,8 +15,8 @@ _FAMILY = re.compile(r"[a-z][a-z0-9_]*")
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _CODE = re.compile(r"[A-Z]+[0-9]{3}")
 
-# A whole rule that works and claims something nobody would dispute, so that its tests pass
-# from the start and each part can be replaced while they keep passing.
+# A whole rule that works and claims something nobody would dispute, of programs that nobody
+# writes: its tests pass from the start, and each part can be replaced while they keep passing.
 _RULE = Template('''\
 """$code: $name."""
 
@@ -31,26 +31,51 @@ from memlint.rule import Draft, Needs, Rule
 
 
 class $class_name(Rule):
-    """A DataLoader yields one sample at a time.
+    """A DataLoader yields a million samples at a time.
 
     ## What it does
-    Finds loaders that are built with `batch_size=1`.
 
-    ## Why is this slow?
+    Finds loaders that are built with `batch_size=1_000_000`.
+
+    ## Why it is slow
+
     Say what the memory system has to do, and name the measurement that shows it.
 
     ## When it is silent
-    Where the batch size is not known.
+
+    - where the batch size is another one, or is not known.
 
     ## Example
+
     ```python
-    loader = DataLoader(dataset, batch_size=1)
+    from torch.utils.data import DataLoader
+
+
+    def loader_of(dataset):
+        return DataLoader(dataset, batch_size=1_000_000)
     ```
 
-    Use instead:
+    ## Use instead
+
     ```python
-    loader = DataLoader(dataset, batch_size=32)
+    from torch.utils.data import DataLoader
+
+
+    def loader_of(dataset):
+        return DataLoader(dataset, batch_size=64)
     ```
+
+    ## Fix safety
+
+    There is no automatic fix: say why, or what the fix may change.
+
+    ## How to confirm
+
+    Say what to measure, and where.
+
+    ## References
+
+    - Name what the claims above rest on.
     """
 
     code = "$code"
@@ -62,26 +87,26 @@ class $class_name(Rule):
 
     def check(self, loader: LoaderBuilt) -> Iterator[Draft]:
         """Called for every loader of a program, once all is known of it."""
-        if loader.argument("batch_size") == Const(1):
+        if loader.argument("batch_size") == Const(1_000_000):
             yield self.finding(
                 loader.node,
-                "this loader yields one sample at a time",
-                "Load several samples at a time.",
+                "this loader yields a million samples at a time",
+                "load fewer samples at a time",
             )
 ''')
 
 _BAD = Template('''\
-"""One sample at a time."""
+"""Bad: a million samples at a time."""
 
 from torch.utils.data import DataLoader
 
 
 def loader_of(dataset):
-    return DataLoader(dataset, batch_size=1)  # expect: $name
+    return DataLoader(dataset, batch_size=1_000_000)  # expect: $name
 ''')
 
 _GOOD = '''\
-"""The batch size is not known."""
+"""Good: the batch size is not known."""
 
 from torch.utils.data import DataLoader
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import memlint
 from tests.cli.conftest import Shell
+from tests.rules.linting import SECTIONS
 
 
 def modules_after(shell: Shell, *arguments: str) -> set[str]:
@@ -146,8 +148,14 @@ def test_a_new_rule_works_at_once(shell: Shell) -> None:
     marked = (shell.folder / finding["path"]).read_text("utf-8").splitlines()
     assert marked[finding["location"]["line"] - 1].endswith("# expect: single-sample")
     page = shell.memlint("explain", "MINE101", status=0).stdout
-    for section in ("What it does", "Why is this slow?", "When it is silent", "Example"):
-        assert f"## {section}\n" in page
+    headings = re.findall(r"^## (.*)$", page, re.MULTILINE)
+    assert len(headings) == len(SECTIONS)
+    for heading, allowed in zip(headings, SECTIONS, strict=True):
+        assert heading == allowed or heading in allowed
+    example, instead = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    select = ("--select", "single-sample", "-")
+    assert len(shell.json(*select, stdin=example)["findings"]) == 1
+    assert shell.json(*select, stdin=instead)["findings"] == []
     again = shell.memlint("new-rule", "loaders", "single-sample", "MINE102", *where, status=2)
     assert "single-sample is taken: MINE101" in again.stderr
 

@@ -18,6 +18,18 @@ FIXTURES = ROOT / "fixtures"
 PACK = "memlint_rules"
 MARK = re.compile(r"# expect: ([\w-]+)")
 
+# The sections of a rule's page, in order; of two names, either.
+SECTIONS = (
+    "What it does",
+    ("Why it is slow", "Why it is wrong"),
+    "When it is silent",
+    "Example",
+    "Use instead",
+    "Fix safety",
+    "How to confirm",
+    "References",
+)
+
 Places = Counter[tuple[int, str]]
 
 

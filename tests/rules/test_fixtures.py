@@ -13,18 +13,18 @@ import pytest
 from memlint.findings import Applicability
 from memlint.report.rule_page import body
 from memlint.rule import Rule
-from tests.rules.linting import FIXTURES, PACK, fixed, found, lint, marks, pack_rules, reported
-
-SECTIONS = (
-    "What it does",
-    ("Why it is slow", "Why it is wrong"),
-    "When it is silent",
-    "Example",
-    "Use instead",
-    "Fix safety",
-    "How to confirm",
-    "References",
+from tests.rules.linting import (
+    FIXTURES,
+    PACK,
+    SECTIONS,
+    fixed,
+    found,
+    lint,
+    marks,
+    pack_rules,
+    reported,
 )
+
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 CODE = re.compile(r"MEM\d{3}")
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)+")
