@@ -111,6 +111,7 @@ def with_strides(given: Listing[Given]) -> list[bool]:
     widths = frozenset[tuple[str, str]]().union(*(_widths(one.value) for one in given))
     return [
         one.text in texts
+        or _looks_into(array_behind(one.value), texts)
         or (bool(widths) and _pitch_given(array_behind(one.value), widths))
         or any(id(v) in arrays for v in alternatives(array_behind(one.value)))
         or index in named
@@ -130,6 +131,25 @@ def _widths(value: Value) -> set[tuple[str, str]]:
     return found
 
 
+def _looks_into(value: Value, texts: set[str]) -> bool:
+    """Whether a view steps through memory as arrays do whose strides are handed over."""
+    return bool(texts) and all(
+        isinstance(one, Tensor) and one.born is not None and _base(one.born) in texts
+        for one in alternatives(value)
+    )
+
+
+def _base(view: ast.AST) -> str:
+    """The text of the array that a view looks into."""
+    match view:
+        case ast.Subscript(value=base) | ast.Attribute(value=base):
+            return text_of(base)
+        case ast.Call(func=ast.Attribute(value=base), args=args):
+            whole = isinstance(base, ast.Name) and base.id in ("torch", "np", "numpy", "cupy", "cp")
+            return text_of(args[0] if whole and args else base)
+    return ""
+
+
 def _pitch_given(value: Value, widths: frozenset[tuple[str, str]]) -> bool:
     """Whether columns were cut out of arrays whose width, their pitch, is handed over."""
     return all(
@@ -145,10 +165,8 @@ def _cut(node: ast.AST) -> Iterator[tuple[str, str]]:
             yield text_of(base), "-1"
             plain = not any(isinstance(e, ast.Constant) and e.value is ... for e in first)
             yield from ((text_of(base), str(n)) for n in ([len(first)] if plain else range(1, 5)))
-        case ast.Call(func=ast.Attribute(value=base, attr="chunk" | "split" | "narrow"), args=args):
-            if text_of(base) == "torch" and args:
-                base = args[0]
-            yield from ((text_of(base), str(n)) for n in (-1, *range(1, 5)))
+        case ast.Call(func=ast.Attribute(attr="chunk" | "split" | "narrow")):
+            yield from ((_base(node), str(n)) for n in (-1, *range(1, 5)))
 
 
 def _strides_in(value: Value, depth: int = 0) -> Iterator[Object]:
