@@ -15,6 +15,7 @@ from memlint.config_keys import KEYS
 from memlint.linter.rules import all_rules
 from memlint.report.rule_page import default_word, fix_word, page
 from memlint.rule import Rule
+from memlint.source.excludes import DEFAULT_EXCLUDES
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -50,6 +51,8 @@ def _index_rows(rules: list[type[Rule]]) -> Iterator[str]:
     yield "Codes and names are accepted alike, on the command line, in the configuration"
     yield "and in suppression comments. *Error* means wrong results or a crash, *warning* a"
     yield "cost that is nearly always real, *info* one that depends on sizes or hardware."
+    yield "A *safe* fix keeps what the program computes, an *unsafe* one may change it, one"
+    yield "that is *shown* is a suggestion for you to weigh."
     by_family = sorted(rules, key=lambda rule: rule.code[:-2])
     for _, group in groupby(by_family, key=lambda rule: rule.code[:-2]):
         members = list(group)
@@ -67,7 +70,7 @@ def _index_rows(rules: list[type[Rule]]) -> Iterator[str]:
 
 _DEFAULTS: Mapping[str, str] = {
     "select": "the rules that are on by default",
-    "exclude": "the usual folders of tools and environments",
+    "exclude": ", ".join(f"`{name}`" for name in DEFAULT_EXCLUDES),
     "baseline": "none",
     "cache-dir": "`.memlint_cache` beside the configuration file",
     "per-file-ignores": "none",
