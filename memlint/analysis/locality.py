@@ -197,12 +197,15 @@ def _bound_deps(loop: Loop) -> frozenset[Symbol]:
 
 def is_window(loop: Loop, loops: tuple[Loop, ...]) -> bool:
     """Whether a loop runs over a part of an axis that another loop moves on: a tile, a sliding
-    window, a segment.  A share of all the work, cut out by a division, is none."""
+    window, a segment.  A worker's share of all the work, cut out by a division, is none."""
     bounds = deps_of(loop.start) | deps_of(loop.stop)
-    if any(symbol.kind == "quotient" for symbol in bounds):
-        return False
+    share = any(symbol.kind == "quotient" for symbol in bounds)
     moving = deps_of(loop.start) & deps_of(loop.stop)
-    return any(other.symbol in moving for other in loops if other is not loop)
+    return any(
+        other.symbol in moving and not (share and other.kind == "prange")
+        for other in loops
+        if other is not loop
+    )
 
 
 def _is_triangular(loops: list[Loop]) -> bool:
