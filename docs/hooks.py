@@ -70,7 +70,7 @@ def _index_rows(rules: list[type[Rule]]) -> Iterator[str]:
 
 _DEFAULTS: Mapping[str, str] = {
     "select": "the rules that are on by default",
-    "exclude": ", ".join(f"`{name}`" for name in DEFAULT_EXCLUDES),
+    "exclude": "the list below",
     "baseline": "none",
     "cache-dir": "`.memlint_cache` beside the configuration file",
     "per-file-ignores": "none",
@@ -84,6 +84,8 @@ def _settings() -> Iterator[str]:
     for key, entry in KEYS.items():
         default = _DEFAULTS.get(key) or _shown(defaults[entry.setting])
         yield f"| `{key}` | {entry.help} | {default} |"
+    yield ""
+    yield f"Excluded by default: {', '.join(f'`{name}`' for name in DEFAULT_EXCLUDES)}."
 
 
 def _shown(value: Any) -> str:

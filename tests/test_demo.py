@@ -40,6 +40,17 @@ def reported(path: Path) -> Iterator[Place]:
         yield finding["location"]["line"], finding["name"]
 
 
+def test_the_finding_in_the_readme_is_a_real_one() -> None:
+    memlint = Path(sys.executable).with_name("memlint")
+    command = [str(memlint), "check", "--no-cache", "fixtures/demo/train.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    _, _, shown = readme.partition("```console\n$ memlint check fixtures/demo/train.py\n")
+    excerpt = shown.partition("```\n")[0]
+    assert excerpt.startswith("warning[MEM201]")
+    assert excerpt in done.stdout
+
+
 def run(program: str, checkpoint: Path) -> str:
     """The output of a short run of one of the two programs."""
     pytest.importorskip("torch", reason="torch is not installed: the demo cannot run")
