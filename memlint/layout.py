@@ -162,3 +162,9 @@ def copy_bytes(array: Strided, line: int = CACHE_LINE) -> int:
         size for size, step in zip(array.shape, array.strides, strict=True) if step != 0
     )
     return -(-distinct * array.itemsize * line // used) + array.nbytes
+
+
+def length_of(numbers: range) -> int:
+    """The length of a range, also where it is more than ``len`` can say."""
+    step = numbers.step
+    return max(0, (numbers.stop - numbers.start + step - (1 if step > 0 else -1)) // step)

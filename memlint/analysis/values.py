@@ -21,6 +21,13 @@ WITH_CUDA, WITHOUT_CUDA = "with cuda", "without cuda"
 MAX_OBJECTS = 24
 
 
+# Beyond these, numbers, texts and collections are not followed: a few lines of a program can
+# make them larger than any memory.
+LARGEST = 2**62
+LONGEST_TEXT = 10_000
+MOST_ITEMS = 256
+
+
 @dataclass(eq=False, slots=True)
 class Site:
     """Where an object is made: one per node of the program, compared by identity."""
@@ -120,6 +127,12 @@ class Sequence(Value):
     items: tuple[Value, ...] | None = field(hash=False)
     element: Value = field(default=Unknown(), hash=False)
     site: Site | None = None
+
+    def __post_init__(self) -> None:
+        """Stop counting: a program may double a list more often than memory lasts."""
+        if self.items is not None and len(self.items) > MOST_ITEMS:
+            object.__setattr__(self, "element", join(self.items))
+            object.__setattr__(self, "items", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,13 +428,15 @@ def linear(value: Value) -> Linear | None:
     """``value`` as a linear form, where it is an integer or one already."""
     if isinstance(value, Linear):
         return value
-    if isinstance(value, Const) and type(value.value) is int:
+    if isinstance(value, Const) and type(value.value) is int and abs(value.value) <= LARGEST:
         return Linear((), value.value)
     return None
 
 
 def of_linear(form: Linear) -> Value:
     """A linear form as a value: a constant where it has no terms."""
+    if any(abs(number) > LARGEST for number in (form.offset, *(c for _, c in form.terms))):
+        return Unknown("int")
     return form if form.terms else Const(form.offset)
 
 

@@ -21,6 +21,7 @@ from memlint.analysis.axes.model import (
     with_axes,
 )
 from memlint.analysis.axes.queries import numbers, permutation, permuted
+from memlint.layout import length_of
 
 
 class NotKnown:
@@ -33,6 +34,8 @@ class NotKnown:
 
 
 NOT_KNOWN: Final = NotKnown()
+# No library takes more; a permutation of a million axes would take as many steps.
+_MOST_AXES = 64
 
 
 def give_rank(layout: Layout, rank: int) -> Layout:
@@ -81,7 +84,7 @@ def transpose(layout: Layout, first: int | None, second: int | None) -> Layout:
 
 def _swapped(layout: Layout, swap: Swap) -> Layout:
     loose = layout.loose
-    if loose is None:
+    if loose is None or any(not -_MOST_AXES <= axis < _MOST_AXES for axis in numbers(swap)):
         return OPAQUE
     swaps = loose.swaps
     undone = Moved(swap.target, swap.source) if isinstance(swap, Moved) else swap
@@ -199,7 +202,7 @@ def _slice_size(
 ) -> Size:
     plain = all(bound is None or type(bound) is int for bound in (start, stop, step))
     if type(size) is int and size >= 0 and plain:
-        return len(range(*slice(start, stop, step).indices(size)))
+        return length_of(range(*slice(start, stop, step).indices(size)))
     if step not in (None, 1):
         return None
     if stop is None and type(start) is int and start == -1:

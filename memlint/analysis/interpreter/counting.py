@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from memlint.analysis.values import Const, Value, add, linear
+from memlint.layout import length_of
 
 
 def trips(start: Value, stop: Value, step: Value) -> int | None:
@@ -16,7 +17,7 @@ def trips(start: Value, stop: Value, step: Value) -> int | None:
     distance = add(last, first, -1)
     if type(by) is not int or by == 0 or distance.terms:
         return None
-    return len(range(0, distance.offset, by))
+    return length_of(range(0, distance.offset, by))
 
 
 def counter_of(node: ast.While) -> tuple[str, Value, ast.expr] | None:

@@ -15,6 +15,8 @@ from memlint.analysis.axes import dense_any_rank
 from memlint.analysis.interpreter.machine import UNKNOWN, Machine, dotted, text_of
 from memlint.analysis.knowledge import Args, SliceValue
 from memlint.analysis.values import (
+    LARGEST,
+    LONGEST_TEXT,
     WITH_CUDA,
     WITHOUT_CUDA,
     Absent,
@@ -108,12 +110,12 @@ class Expressions(Machine):
             value = self.evaluate(part.value) if isinstance(part, ast.FormattedValue) else None
             if isinstance(part, ast.Constant):
                 text += str(part.value)
-            elif isinstance(value, Const) and isinstance(value.value, (str, int)):
+            elif isinstance(value, Const) and _has_short_text(value.value):
                 text += str(value.value)
             else:
                 # A device string is known by its head: f"cuda:{rank}".
                 return Const(f"{text}0") if text.endswith(":") else UNKNOWN
-        return Const(text)
+        return Const(text) if len(text) <= LONGEST_TEXT else UNKNOWN
 
     def _tuple(self, node: ast.Tuple | ast.List | ast.Set) -> Value:
         kind = type(node).__name__.lower()
@@ -182,7 +184,7 @@ class Expressions(Machine):
             return number
         match left, right:
             case Const(str() as a), Const(str() as b) if op is ast.Add:
-                return Const(a + b)
+                return Const(a + b) if len(a) + len(b) <= LONGEST_TEXT else UNKNOWN
             case Mapping(), Mapping() if op is ast.BitOr:
                 items = {**dict(left.items), **dict(right.items)}
                 return Mapping(
@@ -632,6 +634,12 @@ def _asked_device(op: ast.cmpop, left: Value, right: Value) -> str:
 def is_nothing(value: Value) -> bool:
     """A value whose attributes and items a running program never asks for."""
     return isinstance(value, Absent) or (isinstance(value, Const) and value.value is None)
+
+
+def _has_short_text(value: object) -> bool:
+    if isinstance(value, str):
+        return len(value) <= LONGEST_TEXT
+    return isinstance(value, int) and abs(value) <= LARGEST
 
 
 def _falsy(value: Value) -> bool:

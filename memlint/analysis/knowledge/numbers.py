@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memlint.analysis.axes import NOT_KNOWN, NotKnown, Size
 from memlint.analysis.values import (
+    LARGEST,
     Absent,
     Const,
     Linear,
@@ -42,7 +43,7 @@ def integer(value: Value, default: int | None = None) -> int | None:
     """A constant integer; ``default`` where the argument is absent."""
     if isinstance(value, Absent):
         return default
-    if isinstance(value, Const) and type(value.value) is int:
+    if isinstance(value, Const) and type(value.value) is int and abs(value.value) <= LARGEST:
         return value.value
     return None
 

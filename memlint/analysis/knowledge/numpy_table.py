@@ -12,7 +12,8 @@ from memlint.analysis.knowledge import moves, views
 from memlint.analysis.knowledge.model import Call
 from memlint.analysis.knowledge.numbers import axes_of, integer, shape_of, size_of
 from memlint.analysis.knowledge.results import fresh, tensors_in, view
-from memlint.analysis.values import Absent, Const, Sequence, Tensor, Value
+from memlint.analysis.values import MOST_ITEMS, Absent, Const, Sequence, Tensor, Value
+from memlint.layout import length_of
 
 
 def _here(call: Call) -> frozenset[str]:
@@ -68,7 +69,7 @@ def arange(call: Call) -> Value | None:
         and len(known) == len(bounds)
         and not {"start", "stop", "step"} & set(call.args.keywords)
     )
-    length = len(range(*known)) if sure and (len(known) < 3 or known[2]) else None
+    length = length_of(range(*known)) if sure and (len(known) < 3 or known[2]) else None
     return _made(call, (length,), to.chosen_dtype(call, None))
 
 
@@ -245,4 +246,6 @@ def split(call: Call) -> Value | None:
     if count is None or count < 1 or size % count:
         return Sequence("list", None, view(call, base, axes.OPAQUE))
     piece: Tensor = view(call, base, axes.narrow(base.layout, axis, size // count))
+    if count > MOST_ITEMS:
+        return Sequence("list", None, piece)
     return Sequence("list", (piece,) * count)

@@ -12,6 +12,7 @@ from memlint.analysis.knowledge.model import Call, Table, rows, table
 from memlint.analysis.knowledge.numbers import integer, size_of
 from memlint.analysis.knowledge.results import tensors_in, view
 from memlint.analysis.values import Absent, Const, Sequence, Tensor, Value
+from memlint.layout import length_of
 
 
 def arange(call: Call) -> Value | None:
@@ -21,7 +22,7 @@ def arange(call: Call) -> Value | None:
     named = {"start", "end", "stop", "step"} & set(call.args.keywords)
     length = None
     if known and len(known) == len(bounds) and not named and (len(known) < 3 or known[2]):
-        length = len(range(*known))
+        length = length_of(range(*known))
     return new_array(call, (length,))
 
 

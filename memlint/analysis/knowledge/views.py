@@ -10,7 +10,7 @@ from memlint.analysis.axes import NOT_KNOWN, OPAQUE, Layout, NotKnown, Size
 from memlint.analysis.knowledge.model import Call
 from memlint.analysis.knowledge.numbers import axes_of, integer, integers, shape_of, size_of
 from memlint.analysis.knowledge.results import perhaps_view, view
-from memlint.analysis.values import Absent, Sequence, Tensor, Value
+from memlint.analysis.values import MOST_ITEMS, Absent, Sequence, Tensor, Value
 
 
 def same(call: Call) -> Value | None:
@@ -271,7 +271,7 @@ def chunk(call: Call) -> Value | None:
 
 
 def _pieces(size: int, length: int) -> list[int] | None:
-    if length < 1:
+    if length < 1 or size // length > MOST_ITEMS:
         return None
     return [min(length, size - start) for start in range(0, size, length)]
 
@@ -308,7 +308,8 @@ def _cut_up(
     if found is None:
         piece = view(call, base, axes.narrow(base.layout, axis, None))
         sure = not (base.layout.loose is not None and base.layout.loose.units)
-        items = (piece,) * count if count is not None and sure else None
+        few = count is not None and count <= MOST_ITEMS
+        items = (piece,) * count if count is not None and few and sure else None
         return Sequence("tuple", items, piece)
     pieces = tuple(view(call, base, axes.narrow(base.layout, axis, one)) for one in found)
     return Sequence("tuple", pieces)
