@@ -180,3 +180,22 @@ def run():
     return distances(np.zeros(5), np.zeros((5, 5), dtype=np.float32))
 """
     assert found(text, RULE) == []
+
+
+@pytest.mark.parametrize(("jobs", "count"), [("1", 0), ("4", 1)])
+def test_one_job_shares_with_nobody(jobs: str, count: int) -> None:
+    text = (
+        "import numpy as np\n"
+        "from joblib import Parallel, delayed\n\n"
+        "def tally(worker, rows, out):\n"
+        "    for row in rows:\n"
+        "        if row > 0:\n"
+        "            out[worker] += 1\n\n"
+        "def run(parts):\n"
+        "    out = np.zeros(4, dtype=np.int64)\n"
+        f"    Parallel(n_jobs={jobs}, require='sharedmem')(\n"
+        "        delayed(tally)(k, parts[k], out) for k in range(4)\n"
+        "    )\n"
+        "    return out\n"
+    )
+    assert len(found(text, RULE)) == count
