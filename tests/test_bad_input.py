@@ -362,3 +362,51 @@ def test_configuration_in_the_tree_names_no_code(project: Path) -> None:
     assert ran.returncode == 2
     assert b"plugins" in ran.stderr
     assert not (project / "touched").exists()
+
+
+STREAMS = {
+    "closed output": (">&-", {"check": 1, "bad": 2, "rules": 0}),
+    "closed errors": ("2>&-", {"check": 1, "bad": 2, "rules": 0}),
+    "all closed": (">&- 2>&- <&-", {"check": 1, "bad": 2, "rules": 0}),
+    "full output": (">/dev/full", {"check": 2, "bad": 2, "rules": 2}),
+    "full errors": ("2>/dev/full", {"check": 1, "bad": 2, "rules": 0}),
+}
+COMMANDS = {
+    "check": f"check {' '.join(FLAG)} -j2",
+    "bad": f"check {' '.join(FLAG)} gone.py -q",
+    "rules": "rules",
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("streams", STREAMS)
+def test_streams_that_cannot_be_written(project: Path, streams: str, command: str) -> None:
+    redirection, statuses = STREAMS[streams]
+    ran = subprocess.run(
+        ["/bin/sh", "-c", f"{MEMLINT} {COMMANDS[command]} {redirection}"], cwd=project,
+        env=environment(FLAG_PACK), capture_output=True, timeout=60, text=True,
+    )  # fmt: skip
+    assert ran.returncode == statuses[command], ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert "internal error" not in ran.stderr
+    if streams == "full output" and command != "bad":
+        assert "error: the output cannot be written: No space left on device" in ran.stderr
+
+
+def test_a_closed_standard_input(project: Path) -> None:
+    ran = subprocess.run(
+        ["/bin/sh", "-c", f"{MEMLINT} check - <&-"], cwd=project, capture_output=True, timeout=60
+    )
+    assert (ran.returncode, ran.stderr) == (2, b"error: standard input is closed\n")
+
+
+def test_the_module_imports_nothing_from_the_working_directory(project: Path) -> None:
+    for name in ("click", "json", "libcst", "memlint_rules", "rich", "pathspec"):
+        (project / f"{name}.py").write_text("open('touched', 'w').close()\n")
+    ran = subprocess.run(
+        [sys.executable, "-m", "memlint", "check", *FLAG, "--no-cache"], cwd=project,
+        env=environment(FLAG_PACK), capture_output=True, timeout=60,
+    )  # fmt: skip
+    assert b"good.py:1:1" in ran.stdout, ran.stderr
+    assert not (project / "touched").exists()

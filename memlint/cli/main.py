@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import NamedTuple
 import click
 
 from memlint import __version__
-from memlint.cli.status import Status, silence_stdout
+from memlint.cli.status import Status, occupy_closed_streams, silence
 
 
 class _Entry(NamedTuple):
@@ -60,16 +61,30 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave the process with its exit status."""
+    occupy_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # File names may hold bytes that no encoding can show.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     status = _run(list(sys.argv[1:] if arguments is None else arguments))
+    sys.exit(_delivered(status))
+
+
+def _delivered(status: int) -> int:
+    """The exit status, once all output is out; what cannot be written is no traceback."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        silence_stdout()
-    sys.exit(status)
+        silence(sys.stdout)
+    except OSError as error:
+        silence(sys.stdout)
+        status = _output_error(error)
+    try:
+        sys.stderr.flush()
+    except OSError:  # there is nowhere left to say so
+        silence(sys.stderr)
+        status = Status.ERROR
+    return status
 
 
 def _run(arguments: list[str]) -> int:
@@ -85,11 +100,21 @@ def _run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return Status.INTERRUPTED
     except BrokenPipeError:
-        silence_stdout()
+        silence(sys.stdout)
         return Status.CLEAN
+    except OSError as error:
+        if error.filename is None:  # not of a file, so of what is written to
+            return _output_error(error)
+        return _internal_error(error)
     except Exception as error:
         return _internal_error(error)
     return result if isinstance(result, int) else Status.CLEAN
+
+
+def _output_error(error: OSError) -> int:
+    with contextlib.suppress(OSError):  # it may be standard error that cannot be written
+        click.echo(f"error: the output cannot be written: {error.strerror}", err=True)
+    return Status.ERROR
 
 
 def _internal_error(error: Exception) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from memlint.cli.progress import ProgressBar
-from memlint.cli.status import Failed, Status, silence_stdout
+from memlint.cli.status import Failed, Status, silence
 from memlint.cli.terminal import wants_color, width_of
 from memlint.config import Resolver, Settings
 from memlint.findings import FileError, Report
@@ -53,7 +53,7 @@ class CheckRun:
         try:
             self._write(report)
         except BrokenPipeError:
-            silence_stdout()
+            silence(sys.stdout)
         self._complain(report.errors)
         if self._options["timings"]:
             sys.stderr.writelines(timings(report))
@@ -76,7 +76,11 @@ class CheckRun:
 
     @cached_property
     def _stdin(self) -> bytes | None:
-        return sys.stdin.buffer.read() if _STDIN in self._paths else None
+        if _STDIN not in self._paths:
+            return None
+        if sys.stdin is None:
+            raise Failed("standard input is closed")
+        return sys.stdin.buffer.read()
 
     @property
     def _stdin_name(self) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import enum
 import os
 import sys
+from typing import IO, Any
 
 import click
 
@@ -29,8 +30,22 @@ class Failed(click.ClickException):
         click.echo(f"error: {self.format_message()}", err=True)
 
 
-def silence_stdout() -> None:
-    """Send the rest of the output nowhere: whoever read it has gone."""
+def silence(stream: IO[Any]) -> None:
+    """Send the rest of a stream nowhere: whoever read it has gone."""
     with contextlib.suppress(OSError, ValueError):
         devnull = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(devnull, sys.stdout.fileno())
+        os.dup2(devnull, stream.fileno())
+
+
+def occupy_closed_streams() -> None:
+    """Give standard streams that the caller has closed an end: nowhere.
+
+    Files opened later would take their places, and be written to as if they were them.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8")
