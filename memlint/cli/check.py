@@ -47,6 +47,11 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--force-exclude", is_flag=True, help="Leave out excluded files even if they are named."
 )
+@click.option("--fix", is_flag=True, help="Apply safe fixes, and report what remains.")
+@click.option("--unsafe-fixes", is_flag=True, help="Apply fixes that may change results as well.")
+@click.option("--fix-only", is_flag=True, help="Apply fixes, and report no findings.")
+@click.option("--diff", is_flag=True, help="Show what fixes would change, and change nothing.")
+@click.option("--show-fixes", is_flag=True, help="List the fixes that were applied.")
 @click.option("--stdin-filename", metavar="FILE", help="What to call the program read from '-'.")
 @click.option("--statistics", is_flag=True, help="Count findings by rule instead of showing them.")
 @click.option("--show-files", is_flag=True, help="List the files that would be checked.")
@@ -84,14 +89,33 @@ def check(paths: Sequence[str], **options: Any) -> int:
     '-' reads a program from standard input.  RULES are codes (MEM101), names
     (column-order-loop), families, prefixes of codes (MEM1) or ALL, separated by commas.
 
-    Exit status: 0 nothing at or above the fail level, 1 such findings, 2 an error.
+    Exit status: 0 nothing at or above the fail level, 1 such findings, 2 an error.  With
+    --fix it speaks of what remains; with --diff, 1 says that fixes would change something.
     """
     from memlint.cli.run_check import CheckRun
 
+    given = tuple(paths) or (".",), _overrides(options), options
     try:
-        return CheckRun(tuple(paths) or (".",), _overrides(options), options).run()
+        if _wants_fixes(options):
+            from memlint.cli.run_fix import FixRun
+
+            return FixRun(*given).run()
+        return CheckRun(*given).run()
     except ConfigError as error:
         raise Failed(str(error).replace(f"{Path.cwd()}{os.sep}", "")) from error
+
+
+def _wants_fixes(options: dict[str, Any]) -> bool:
+    wanted = any(options[name] for name in ("fix", "fix_only", "diff"))
+    for name in ("unsafe_fixes", "show_fixes"):
+        if options[name] and not wanted:
+            shown = name.replace("_", "-")
+            raise click.UsageError(f"--{shown} is of use with --fix, --fix-only or --diff only.")
+    if wanted and options["write_baseline"]:
+        raise click.UsageError("--write-baseline cannot be combined with fixes.")
+    if options["fix_only"] and options["output_file"] is not None and not options["diff"]:
+        raise click.UsageError("--fix-only writes no report: --output-file is of no use.")
+    return wanted
 
 
 def _overrides(options: dict[str, Any]) -> dict[str, object]:

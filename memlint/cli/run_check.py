@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -30,11 +30,19 @@ class CheckRun:
     """One run: from paths and options to the exit status."""
 
     def __init__(
-        self, paths: Sequence[str], overrides: Mapping[str, object], options: Mapping[str, Any]
+        self,
+        paths: Sequence[str],
+        overrides: Mapping[str, object],
+        options: Mapping[str, Any],
+        *,
+        stdin: bytes | None = None,
+        stream: IO[str] | None = None,
     ) -> None:
         self._paths = paths
         self._overrides = dict(overrides)
         self._options = options
+        self._given = stdin
+        self._stream = sys.stdout if stream is None else stream
         self._check_usage()
 
     def run(self) -> int:
@@ -48,13 +56,20 @@ class CheckRun:
             return self._show_files()
         if self._options["write_baseline"]:
             return self._write_baseline()
-        report = self._report(self._overrides)
+        return self.conclude(self.lint())
+
+    def lint(self) -> Report:
+        """What there is to report."""
+        return self._report(self._overrides)
+
+    def conclude(self, report: Report) -> int:
+        """Write a report and return the exit status."""
         status = self._status(report)
         try:
             self._write(report)
         except BrokenPipeError:
-            silence(sys.stdout)
-        self._complain(report.errors)
+            silence(self._stream)
+        self.complain(report.errors)
         if self._options["timings"]:
             sys.stderr.writelines(timings(report))
         return status
@@ -70,12 +85,19 @@ class CheckRun:
         if config is not None and not config.is_file():
             raise click.UsageError(f"--config: no such file: {config}")
 
+    def settings_for(self, directory: Path) -> Settings:
+        """The settings for the files of a folder."""
+        return self._resolver.for_directory(directory)
+
     @cached_property
     def _resolver(self) -> Resolver:
         return Resolver(self._overrides, self._options["config"], self._options["isolated"])
 
     @cached_property
-    def _stdin(self) -> bytes | None:
+    def stdin(self) -> bytes | None:
+        """The program to be read from standard input, if it was asked for."""
+        if self._given is not None:
+            return self._given
         if _STDIN not in self._paths:
             return None
         if sys.stdin is None:
@@ -97,13 +119,13 @@ class CheckRun:
             self._describe_settings()
         with ProgressBar(wanted=not self._options["quiet"]) as progress:
             report = check(
-                [] if self._stdin is not None else self._paths,
+                [] if self.stdin is not None else self._paths,
                 config_path=self._options["config"],
                 isolated=self._options["isolated"],
                 overrides=overrides,
                 jobs=self._options["jobs"],
                 use_cache=not self._options["no_cache"],
-                stdin=self._stdin,
+                stdin=self.stdin,
                 stdin_filename=self._options["stdin_filename"],
                 timings=self._options["timings"],
                 progress=progress,
@@ -140,9 +162,9 @@ class CheckRun:
     def _write(self, report: Report) -> None:
         target: Path | None = self._options["output_file"]
         if target is None:
-            color = wants_color(self._options["color"], sys.stdout)
-            view = self._view(width_of(sys.stdout), color)
-            _write_all(sys.stdout.write, self._pieces(report, view))
+            color = wants_color(self._options["color"], self._stream)
+            view = self._view(width_of(self._stream), color)
+            _write_all(self._stream.write, self._pieces(report, view))
             return
         view = self._view(PLAIN_WIDTH, self._options["color"] == "always")
         try:
@@ -168,9 +190,10 @@ class CheckRun:
     def _view(self, width: int, color: bool) -> View:
         from memlint.linter.rules import all_rules
 
-        return View(width, color, _Sources(self._stdin, self._stdin_name), all_rules)
+        return View(width, color, _Sources(self.stdin, self._stdin_name), all_rules)
 
-    def _complain(self, errors: Iterable[FileError]) -> None:
+    def complain(self, errors: Iterable[FileError]) -> None:
+        """Name what could not be worked through."""
         for error in errors:
             place = shown_place(error.path, error.cell, error.location)
             click.echo(f"error: {place}: {printable(error.message)}", err=True)
@@ -181,7 +204,7 @@ class CheckRun:
         found = discover(self._paths, self._resolver.for_directory)
         for target in found.targets:
             click.echo(printable(target.path))
-        self._complain(found.errors)
+        self.complain(found.errors)
         return Status.ERROR if found.errors else Status.CLEAN
 
     def _write_baseline(self) -> int:
@@ -195,7 +218,7 @@ class CheckRun:
             write_baseline(path, report)
         except OSError as error:
             raise Failed(f"{path}: {error.strerror}") from error
-        self._complain(report.errors)
+        self.complain(report.errors)
         if not self._options["quiet"]:
             shown = printable(os.path.relpath(path))
             click.echo(f"{len(report.findings)} findings written to {shown}")
