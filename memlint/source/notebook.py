@@ -26,10 +26,10 @@ _PYTHON_MAGICS = frozenset(
 )
 _CELL_MAGIC = re.compile(r"\s*%%\s*(\w+)")
 _LINE_MAGIC = re.compile(r"(\s*)(?:%|!|\?|[,;/](?=\w)|\w[\w.]*\?\??\s*$)")
-_ASSIGNED_MAGIC = re.compile(r"(\s*[\w.,\[\] \t]*\w[\w.,\[\] \t]*=\s*)[%!](?=\S)")
+_ASSIGNED_MAGIC = re.compile(r"([\w.,\[\]\s]*=\s*)[%!](?=\S)")
 _LEXEME = re.compile(
     r"""(?P<triple>[\"]{3}|'{3})
-    |(?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
+    |(?P<string>"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?)
     |(?P<comment>\#.*)
     |(?P<open>[\[({])
     |(?P<close>[\])}])""",
@@ -143,7 +143,8 @@ def _neutral(line: str) -> str | None:
     """What stands in for a line that is not Python; ``None`` if it is."""
     if (match := _LINE_MAGIC.match(line)) is not None:
         return f"{match[1]}pass"
-    if (match := _ASSIGNED_MAGIC.match(line)) is not None:
+    match = _ASSIGNED_MAGIC.match(line)
+    if match is not None and not match[1].lstrip().startswith("="):
         return f"{match[1]}get_ipython()"
     return None
 

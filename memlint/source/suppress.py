@@ -131,9 +131,11 @@ class _Reader:
         first = start.start[0]
         for directive in self._inside:
             directive.first, directive.last = first, last
+        top = first
+        while top - 1 in self._comment_lines:
+            top -= 1
         for directive in self._above:
-            between = range(directive.line + 1, first)
-            if all(line in self._comment_lines for line in between):
+            if directive.line >= top:
                 directive.first, directive.last = first, last
                 self._decorated.append(directive)
         for directive in self._decorated:

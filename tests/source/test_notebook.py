@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ast
 import json
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -86,3 +87,22 @@ def test_magics_give_way_and_lines_stay(cell: Sequence[str], expected: Sequence[
     lines = python_lines("\n".join(cell))
     assert lines == expected
     ast.parse("\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 100_000, "a " * 50_000, "x" + "\"'\\" * 60_000, " " * 90_000]
+)
+def test_no_line_takes_long(text: str) -> None:
+    started = time.monotonic()
+    assert len(python_lines(text)) == 1
+    assert time.monotonic() - started < 5
+
+
+def test_a_string_that_goes_on_hides_what_looks_like_code() -> None:
+    lines = ["x = 'a # ( \\", "%b'", "%magic", "y, z[0] = !ls", "= %no"]
+    assert python_lines("\n".join(lines)) == [
+        *lines[:2],
+        "pass",
+        "y, z[0] = get_ipython()",
+        "= %no",
+    ]

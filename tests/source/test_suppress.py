@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from memlint.source.suppress import Kind, read_suppressions
@@ -74,3 +76,10 @@ def test_misspelt_comments_are_known_as_such() -> None:
 def test_text_without_the_words_is_not_tokenized(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tokenize.generate_tokens", None)
     assert not read_suppressions("x = 'memlint ignore'\n# nothing\n").directives
+
+
+def test_many_comments_above_a_statement_take_no_longer_than_they_are() -> None:
+    text = "# memlint: ignore\n" * 20_000 + "x = 1\n"
+    started = time.monotonic()
+    assert {d.first for d in read_suppressions(text).directives} == {20_001}
+    assert time.monotonic() - started < 4
