@@ -70,7 +70,8 @@ class NoncontiguousIntoKernel(Rule):
     ## When it is silent
 
     - The strides go along: `x.stride(0)`, a variable or dictionary that holds strides, a parameter
-      called after the pointer (`stride_xm`, `ldx`), a tensor descriptor.
+      called after the pointer (`stride_xm`, `ldx`), a tensor descriptor, the width of the array
+      that columns are cut from.
     - The tensor is made dense or checked on the way: `.contiguous()`, `np.ascontiguousarray`,
       `assert x.is_contiguous()`, a helper or decorator of the program that does so, an `ndpointer`
       with `C_CONTIGUOUS`; a decorator that cannot be seen into may do so as well.

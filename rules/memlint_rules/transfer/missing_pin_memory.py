@@ -58,7 +58,8 @@ class MissingPinMemory(Rule):
     - the loader takes `**options` that cannot be resolved;
     - the dataset or the collate function already yields CUDA tensors (pinning them raises), no
       tensors at all, or single numbers;
-    - the batch is computed with on the host first, so that what is copied is other memory;
+    - the batch is computed with or gathered from (`x[order]`) on the host first, so that what is
+      copied is other memory;
     - the loader is made only where CUDA is not used (`if not torch.cuda.is_available(): ...`);
     - MPS, XLA and the CPU.
 
