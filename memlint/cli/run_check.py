@@ -135,9 +135,9 @@ class CheckRun:
         if self._options["verbose"]:
             for note in report.notes:
                 click.echo(f"note: {printable(note)}", err=True)
+            files = f"{report.files} file{'' if report.files == 1 else 's'}"
             click.echo(
-                f"checked {report.files} files in {report.seconds:.2f} s"
-                f" ({report.cached} from the cache)",
+                f"checked {files} in {report.seconds:.2f} s ({report.cached} from the cache)",
                 err=True,
             )
         return report

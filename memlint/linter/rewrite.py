@@ -68,7 +68,18 @@ class Text:
         first = self._after(location, old[:head])
         last = self._after(location, old[: len(old) - tail])
         middle = new[head : len(new) - tail]
-        return Change(first, last, middle.replace("\n", self._line_end_at(first)))
+        for line_end in (self._line_end_at(first), "\r\n"):
+            written = middle.replace("\n", line_end)
+            if not self._fuses(first, last, written):
+                return Change(first, last, written)
+        raise UnfitError("it would make one line end of two")
+
+    def _fuses(self, first: int, last: int, written: str) -> bool:
+        """Whether a carriage return would meet a line feed that is none of its own."""
+        before, after = self.raw[first - 1 : first], self.raw[last : last + 1]
+        return (before == "\r" and (written + after).startswith("\n")) or (
+            written.endswith("\r") and after == "\n"
+        )
 
     def _after(self, location: Location, passed: str) -> int:
         lines = passed.count("\n")

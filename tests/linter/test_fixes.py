@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -290,10 +291,16 @@ def test_an_edit_does_what_it_says_and_no_more(example: tuple[str, Location, str
     raw, location, content = example
     text = Text(raw)
     start, end = text.span(location)
-    change = text.change(location, content)
+    try:
+        change = text.change(location, content)
+    except UnfitError:
+        # Only where lines end in a lone carriage return here and in a line feed there.
+        assert re.search(r"\r(?!\n)", raw)
+        assert "\n" in raw
+        return
     result = replaced(raw, [change])
-    expected = raw[:start] + content + raw[end:]
-    assert _plain(result) == _plain(expected)
+    # Piece by piece: a carriage return before new text is not half of a line end.
+    assert _plain(result) == _plain(raw[:start]) + content + _plain(raw[end:])
     assert start <= change.start <= change.end <= end
     if _plain(raw[start:end]) == content:
         assert result == raw
