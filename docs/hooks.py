@@ -72,7 +72,7 @@ _DEFAULTS: Mapping[str, str] = {
     "select": "the rules that are on by default",
     "exclude": "the list below",
     "baseline": "none",
-    "cache-dir": "`.memlint_cache` beside the configuration file",
+    "cache-dir": "`.memlint_cache` beside the configuration file, or where memlint is run",
     "per-file-ignores": "none",
 }
 
