@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from memlint.analysis import knowledge
 from memlint.analysis.events import Compiled
-from memlint.analysis.interpreter.expressions import Expressions, is_nothing
+from memlint.analysis.interpreter.access import is_nothing
+from memlint.analysis.interpreter.expressions import Expressions
 from memlint.analysis.interpreter.machine import MAX_DEPTH, UNKNOWN, name_of
 from memlint.analysis.interpreter.state import Frame, Scope, Variables
 from memlint.analysis.knowledge import Args

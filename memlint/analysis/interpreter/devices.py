@@ -8,8 +8,8 @@ from dataclasses import replace
 from memlint.analysis import knowledge
 from memlint.analysis.axes import OPAQUE
 from memlint.analysis.events import Transfer, Use
+from memlint.analysis.interpreter.access import is_nothing
 from memlint.analysis.interpreter.calls import facts_of
-from memlint.analysis.interpreter.expressions import is_nothing
 from memlint.analysis.interpreter.machine import UNKNOWN, name_of, text_of
 from memlint.analysis.interpreter.models import HALF, Models
 from memlint.analysis.interpreter.records import LoaderRecord

@@ -4,40 +4,28 @@ from __future__ import annotations
 
 import ast
 import builtins
-import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
-from typing import Literal
 
 from memlint.analysis import knowledge
-from memlint.analysis.axes import dense_any_rank
-from memlint.analysis.interpreter.machine import UNKNOWN, Machine, dotted, text_of
-from memlint.analysis.knowledge import Args, SliceValue
+from memlint.analysis.interpreter.access import Access
+from memlint.analysis.interpreter.arithmetic import falsy, has_short_text, number_of
+from memlint.analysis.interpreter.machine import UNKNOWN, text_of
+from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
-    LARGEST,
     LONGEST_TEXT,
     WITH_CUDA,
     WITHOUT_CUDA,
-    Absent,
     Alternatives,
-    Bound,
-    Class,
     Const,
     Function,
-    Instance,
-    Linear,
     Mapping,
-    Object,
-    Partial,
     Ref,
     Sequence,
-    Site,
     Symbol,
     Tensor,
     Unknown,
     Value,
-    add,
     alternatives,
     deps_of,
     devices_of,
@@ -45,9 +33,7 @@ from memlint.analysis.values import (
     linear,
     loaders_of,
     of_linear,
-    plain,
     scale,
-    symbol_value,
 )
 
 # What the operators are called in the tables of array functions.
@@ -75,15 +61,12 @@ OPERATORS: dict[type[ast.AST], str] = {
     ast.Invert: "bitwise_not",
 }
 
+_OPPOSITE = {WITH_CUDA: WITHOUT_CUDA, WITHOUT_CUDA: WITH_CUDA}
 KNOWN_ITEMS = 16
 BUILTINS = frozenset(dir(builtins))
-OWN_TRANSPOSE = re.compile(
-    r"^\s*(?:[\w.]+, *)*[\w.]+\.m?T *(?:, *[\w.]+)*(?: *:[^=\n]*)? *=[^=]", re.MULTILINE
-)
-INTERFACES = ("__cuda_array_interface__", "__array_interface__")
 
 
-class Expressions(Machine):
+class Expressions(Access):
     """Evaluation of expressions."""
 
     def evaluate(self, node: ast.expr) -> Value:
@@ -110,7 +93,7 @@ class Expressions(Machine):
             value = self.evaluate(part.value) if isinstance(part, ast.FormattedValue) else None
             if isinstance(part, ast.Constant):
                 text += str(part.value)
-            elif isinstance(value, Const) and _has_short_text(value.value):
+            elif isinstance(value, Const) and has_short_text(value.value):
                 text += str(value.value)
             else:
                 # A device string is known by its head: f"cuda:{rank}".
@@ -179,7 +162,7 @@ class Expressions(Machine):
                 return join(self.binary(op, a, b, node) for a, b in pairs)
         if isinstance(left, Tensor) or isinstance(right, Tensor):
             return self._array_operation(OPERATORS.get(op, ""), (left, right), node)
-        number = _number(op, left, right)
+        number = number_of(op, left, right)
         if number is not None:
             return number
         match left, right:
@@ -237,7 +220,7 @@ class Expressions(Machine):
         values = [self.evaluate(v) for v in node.values]
         if isinstance(node.op, ast.Or):
             # `x or default`: what is falsy never comes through, except as the last operand.
-            values = [v for v in values[:-1] if not _falsy(v)] + values[-1:]
+            values = [v for v in values[:-1] if not falsy(v)] + values[-1:]
         return join(values)
 
     def _compare(self, node: ast.Compare) -> Value:
@@ -273,246 +256,6 @@ class Expressions(Machine):
 
     def _lambda(self, node: ast.Lambda) -> Value:
         return Function(node, self.scope, None, "<lambda>")
-
-    # Attributes
-
-    def _attribute(self, node: ast.Attribute) -> Value:
-        base = self.evaluate(node.value)
-        return self.attribute(base, node.attr, node)
-
-    def attribute(self, base: Value, name: str, node: ast.AST) -> Value:
-        """``base.name``."""
-        match base:
-            case Alternatives(values):
-                return join(self.attribute(v, name, node) for v in values if not is_nothing(v))
-            case Ref(module):
-                return Ref(dotted(module, name))
-            case Instance():
-                return self.instance_attribute(base, name, node)
-            case Class():
-                found = self.class_attribute(base, name)
-                return found if found is not None else Bound(base, name)
-            case Tensor():
-                found = knowledge.attribute(base, name, node)
-                if found is not None:
-                    return found
-                return self._array_attribute(base, name, node)
-            case Object():
-                return self.object_attribute(base, name, node)
-            case Unknown():
-                return self._unknown_attribute(base, name, node)
-            case Bound(receiver=receiver) if not isinstance(receiver, Class):
-                return self.attribute(plain(base), name, node)
-        return Bound(base, name)
-
-    def _array_attribute(self, base: Value, name: str, node: ast.AST) -> Value:
-        if name == "shape" and isinstance(node, ast.Attribute):
-            return self.shape_of(node.value, base)
-        if name == "ctypes":
-            return Object("numpy.ctypeslib", self.sites.at(node), (("of", base),))
-        if name in INTERFACES:
-            return Object("memlint.interface", self.sites.at(node), (("of", base),))
-        if name == "strides":
-            return Object("memlint.strides", self.sites.at(node), (("of", base),))
-        return Bound(base, name)
-
-    def _unknown_attribute(self, base: Unknown, name: str, node: ast.AST) -> Value:
-        if name in ("T", "mT") and not self.has_own_transpose:
-            return knowledge.attribute(self.assumed_tensor(base), name, node) or UNKNOWN
-        if name in ("shape", "ctypes", "strides") or name in INTERFACES:
-            return self._array_attribute(base, name, node)
-        return self.stored_on_unknown(node) or Bound(base, name)
-
-    def stored_on_unknown(self, node: ast.AST) -> Value | None:
-        """What the program itself stored under this attribute of an object it does not make."""
-        raise NotImplementedError
-
-    @cached_property
-    def has_own_transpose(self) -> bool:
-        """Whether ``T`` is also an attribute that the program gives its own objects."""
-        return OWN_TRANSPOSE.search(self.source.text) is not None
-
-    def assumed_tensor(self, base: Unknown) -> Tensor:
-        """An unknown object whose use shows it to be an array: dense by the one assumption."""
-        lib = base.origin if base.origin in ("torch", "numpy", "cupy") else ""
-        return Tensor(
-            lib,
-            dense_any_rank(),
-            devices=base.devices,
-            assumed=True,
-            loaders=base.loaders,
-        )
-
-    def shape_of(self, node: ast.expr, base: Value) -> Value:
-        """The shape of an array whose rank may not be known."""
-        if isinstance(base, Tensor) and base.sizes is not None:
-            items = tuple(
-                Const(s)
-                if isinstance(s, int)
-                else s
-                if isinstance(s, Linear)
-                else self.size_symbol(text_of(node), axis)
-                for axis, s in enumerate(base.sizes)
-            )
-            return Sequence("tuple", items)
-        return Object(
-            "memlint.shape", self.sites.at(node, "shape"), (("of", Const(text_of(node))),)
-        )
-
-    def instance_attribute(self, instance: Instance, name: str, node: ast.AST) -> Value:
-        raise NotImplementedError
-
-    def class_attribute(self, cls: Class, name: str) -> Value | None:
-        raise NotImplementedError
-
-    def object_attribute(self, base: Object, name: str, node: ast.AST) -> Value:
-        raise NotImplementedError
-
-    # Subscripts
-
-    def _subscript(self, node: ast.Subscript) -> Value:
-        base_node, keys = _chain(node)
-        base = self.evaluate(base_node)
-        items = tuple(self._subscript_item(key) for key in keys)
-        self.note_access(node, base_node, base, items, "load")
-        return self._subscripted(base, base_node, node, items)
-
-    def note_access(
-        self,
-        node: ast.AST,
-        base_node: ast.expr,
-        base: Value,
-        items: tuple[Value | SliceValue, ...],
-        mode: str,
-    ) -> None:
-        raise NotImplementedError
-
-    def target_subscript(
-        self, node: ast.Subscript, mode: str
-    ) -> tuple[Value, tuple[Value | SliceValue, ...]]:
-        """Evaluate a subscript that is assigned to: what is indexed, and with what."""
-        base_node, keys = _chain(node)
-        base = self.evaluate(base_node)
-        items = tuple(self._subscript_item(key) for key in keys)
-        self.note_access(node, base_node, base, items, mode)
-        return base, items
-
-    def _subscript_item(self, node: ast.expr) -> Value | SliceValue:
-        if isinstance(node, ast.Slice):
-            windowed = self._window(node)
-            if windowed is not None:
-                return windowed
-            return SliceValue(
-                *(
-                    self.evaluate(n) if n else Const(None)
-                    for n in (node.lower, node.upper, node.step)
-                )
-            )
-        if isinstance(node, ast.Constant) and node.value is Ellipsis:
-            return Const("...")
-        return self.evaluate(node)
-
-    def _window(self, node: ast.Slice) -> SliceValue | None:
-        """``start : start + length``, where only the length is known."""
-        match node:
-            case ast.Slice(
-                lower=ast.Name(id=name) as lower,
-                upper=ast.BinOp(op=ast.Add(), left=ast.Name(id=again), right=length),
-                step=None,
-            ) if name == again:
-                start = self.evaluate(lower)
-                if start != UNKNOWN and start != Unknown("parameter"):
-                    return None
-                known = linear(self.evaluate(length))
-                if known is None:
-                    return None
-                symbol = symbol_value(Symbol("name", name, self.sites.at(node)))
-                return SliceValue(symbol, of_linear(add(symbol, known)), Const(None))
-        return None
-
-    def _subscripted(
-        self,
-        base: Value,
-        base_node: ast.expr,
-        node: ast.Subscript,
-        items: tuple[Value | SliceValue, ...],
-    ) -> Value:
-        match plain(base):
-            case Alternatives(values):
-                return join(
-                    self._subscripted(v, base_node, node, items)
-                    for v in values
-                    if not is_nothing(v)
-                )
-            case Tensor() as tensor:
-                if self.frame.compiled is not None and _picks_element(tensor, items):
-                    return Unknown(deps=_key_deps(items))
-                return knowledge.subscript(tensor, items, node)
-            case Sequence() as sequence:
-                return self._item(sequence, items)
-            case Mapping() as mapping:
-                found = _under_key(mapping, items[0])
-                if len(items) > 1:
-                    return self._subscripted(found, base_node, node, items[1:])
-                return found
-            case Object(cls="memlint.shape") as shape:
-                axis = items[0]
-                text = shape.fact("of")
-                if isinstance(axis, Const) and isinstance(axis.value, int):
-                    return self.size_symbol(str(getattr(text, "value", "")), axis.value)
-                return UNKNOWN
-            case Function() | Partial():
-                return self.launcher(base, node)
-            case Object() | Ref() | Instance():
-                return self.opaque_subscript(base, node, items)
-            case Unknown() as unknown:
-                if self._slices_array(items):
-                    return knowledge.subscript(self.assumed_tensor(unknown), items, node)
-                deps = unknown.deps | _key_deps(items)
-                loaders = frozenset[Site]() if _gathers(items) else unknown.loaders
-                return Unknown(unknown.origin, deps, loaders, unknown.devices)
-        return UNKNOWN
-
-    def _slices_array(self, items: tuple[Value | SliceValue, ...]) -> bool:
-        """``x[:, k]`` and ``x[..., 0]`` are no list or dictionary subscripts."""
-        return len(items) > 1 and any(
-            isinstance(i, SliceValue) or (isinstance(i, Const) and i.value == "...") for i in items
-        )
-
-    def _item(self, base: Sequence, items: tuple[Value | SliceValue, ...]) -> Value:
-        value: Value = base
-        for key in items:
-            if not isinstance(value, Sequence):
-                return UNKNOWN
-            if isinstance(key, SliceValue):
-                value = self._slice_of(value, key)
-            elif value.items is None:
-                value = value.element
-            elif isinstance(key, Const) and isinstance(key.value, int):
-                inside = -len(value.items) <= key.value < len(value.items)
-                value = value.items[key.value] if inside else UNKNOWN
-            else:
-                value = join(value.items) if value.items else UNKNOWN
-        return value
-
-    def _slice_of(self, base: Sequence, key: SliceValue) -> Value:
-        bounds = [_bound(b) for b in (key.start, key.stop, key.step)]
-        if base.items is not None and False not in bounds and bounds[2] != 0:
-            start, stop, step = bounds
-            return Sequence(base.kind, base.items[start:stop:step])
-        return Sequence(base.kind, None, self.element(base))
-
-    def launcher(self, kernel: Value, node: ast.Subscript) -> Value:
-        raise NotImplementedError
-
-    def opaque_subscript(
-        self, base: Value, node: ast.Subscript, items: tuple[Value | SliceValue, ...]
-    ) -> Value:
-        raise NotImplementedError
-
-    def element(self, value: Value) -> Value:
-        """What iterating over ``value`` yields."""
-        raise NotImplementedError
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
         raise NotImplementedError
@@ -555,65 +298,6 @@ Expressions._HANDLERS = {
 }
 
 
-def _chain(node: ast.Subscript) -> tuple[ast.expr, list[ast.expr]]:
-    """``a[i][j]`` as the base ``a`` and the keys ``i, j``: only plain keys are joined."""
-    keys = _keys(node)
-    base = node.value
-    while isinstance(base, ast.Subscript) and len(_keys(base)) == 1:
-        inner = base.slice
-        if isinstance(inner, (ast.Slice, ast.Tuple)) or any(
-            isinstance(key, ast.Slice) for key in keys
-        ):
-            break
-        keys = [inner, *keys]
-        base = base.value
-    return base, keys
-
-
-def _keys(node: ast.Subscript) -> list[ast.expr]:
-    if isinstance(node.slice, ast.Tuple) and node.slice.elts:
-        return list(node.slice.elts)
-    return [node.slice]
-
-
-def _bound(value: Value) -> int | Literal[False] | None:
-    """A slice bound; ``False`` where it is not known."""
-    if isinstance(value, Const) and (value.value is None or type(value.value) is int):
-        return value.value
-    return False
-
-
-def _under_key(mapping: Mapping, key: Value | SliceValue) -> Value:
-    if isinstance(key, Const) and isinstance(key.value, str):
-        value = mapping.get(key.value)
-        return UNKNOWN if isinstance(value, Absent) else value
-    return join([v for _, v in mapping.items]) if mapping.items else UNKNOWN
-
-
-def _key_deps(items: tuple[Value | SliceValue, ...]) -> frozenset[Symbol]:
-    """The symbols that the positions of a subscript depend on."""
-    return frozenset[Symbol]().union(*(deps_of(i) for i in items if not isinstance(i, SliceValue)))
-
-
-def _gathers(items: tuple[Value | SliceValue, ...]) -> bool:
-    """Whether a subscript by something computed copies elements together."""
-    return any(
-        isinstance(item, Tensor) or (isinstance(item, Unknown) and item.origin == "call")
-        for item in items
-    )
-
-
-def _picks_element(tensor: Tensor, items: tuple[Value | SliceValue, ...]) -> bool:
-    """Whether a subscript gives one number; its position tells it from others."""
-    rank = tensor.layout.rank
-    if any(isinstance(item, (SliceValue, Tensor, Sequence)) for item in items):
-        return False
-    return len(items) == rank or (rank is None and len(items) > 1)
-
-
-_OPPOSITE = {WITH_CUDA: WITHOUT_CUDA, WITHOUT_CUDA: WITH_CUDA}
-
-
 def cuda_condition(value: Value) -> str:
     """Whether a condition holds only with CUDA, or only without; empty for all others."""
     for one in alternatives(value):
@@ -629,64 +313,3 @@ def _asked_device(op: ast.cmpop, left: Value, right: Value) -> str:
         return ""
     holds = isinstance(op, (ast.Eq, ast.In, ast.Is))
     return WITH_CUDA if holds == ("cuda" in named) else WITHOUT_CUDA
-
-
-def is_nothing(value: Value) -> bool:
-    """A value whose attributes and items a running program never asks for."""
-    return isinstance(value, Absent) or (isinstance(value, Const) and value.value is None)
-
-
-def _has_short_text(value: object) -> bool:
-    if isinstance(value, str):
-        return len(value) <= LONGEST_TEXT
-    return isinstance(value, int) and abs(value) <= LARGEST
-
-
-def _falsy(value: Value) -> bool:
-    return isinstance(value, Const) and not value.value
-
-
-def _number(op: type[ast.operator], left: Value, right: Value) -> Value | None:
-    """Integer arithmetic on linear forms, where the result is one; floats are folded."""
-    a, b = linear(left), linear(right)
-    if a is None or b is None:
-        return _folded(op, left, right)
-    if op is ast.Add:
-        return of_linear(add(a, b))
-    if op is ast.Sub:
-        return of_linear(add(a, b, -1))
-    if op is ast.Mult:
-        if not a.terms:
-            return of_linear(scale(b, a.offset))
-        if not b.terms:
-            return of_linear(scale(a, b.offset))
-    if not a.terms and not b.terms:
-        return _folded(op, Const(a.offset), Const(b.offset))
-    return None
-
-
-_FOLDS: dict[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: lambda a, b: a + b,
-    ast.Sub: lambda a, b: a - b,
-    ast.Mult: lambda a, b: a * b,
-    ast.Div: lambda a, b: a / b,
-    ast.FloorDiv: lambda a, b: a // b,
-    ast.Mod: lambda a, b: a % b,
-}
-_BIG = 10**12
-
-
-def _folded(op: type[ast.operator], left: Value, right: Value) -> Value | None:
-    if not isinstance(left, Const) or not isinstance(right, Const):
-        return None
-    a, b = left.value, right.value
-    if not isinstance(a, (int, float)) or not isinstance(b, (int, float)):
-        return None
-    if abs(a) > _BIG or abs(b) > _BIG:
-        return None
-    if op in (ast.LShift, ast.Pow) and type(a) is int and type(b) is int and 0 <= b <= 64:
-        return Const(a << b if op is ast.LShift else a**b)
-    fold = _FOLDS.get(op)
-    if fold is None or (b == 0 and op in (ast.Div, ast.FloorDiv, ast.Mod)):
-        return None
-    return Const(fold(a, b))
