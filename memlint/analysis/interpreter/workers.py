@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 
 from memlint.analysis.events import Workers
 from memlint.analysis.interpreter.calls import facts_of
@@ -81,13 +82,19 @@ class Parallel(Compilation):
         finally:
             frame.workers = saved
 
+    @cached_property
+    def _waited_for_at_once(self) -> frozenset[ast.AST]:
+        """What ``.join()`` or the like is called on as soon as it is made."""
+        nodes = ast.walk(self.tree)
+        return frozenset(
+            node.value for node in nodes if isinstance(node, ast.Attribute) and node.attr in WAITS
+        )
+
     def _waited_for(self, node: ast.AST) -> bool:
         """Whether the worker started at ``node`` ends before the next one starts."""
         frame = self.frame
-        around = frame.function.node if frame.function is not None else self.tree
-        for inner in ast.walk(around):
-            if isinstance(inner, ast.Attribute) and inner.value is node and inner.attr in WAITS:
-                return True
+        if node in self._waited_for_at_once:
+            return True
         loop = frame.loops[-1].loop.node if frame.loops else None
         if not isinstance(loop, (ast.For, ast.While)):
             return False

@@ -1,0 +1,196 @@
+"""Simple statements: what is assigned, returned, raised, asserted."""
+
+from __future__ import annotations
+
+import ast
+
+from memlint.analysis.interpreter.calls import Calls
+from memlint.analysis.interpreter.machine import UNKNOWN
+from memlint.analysis.knowledge import SliceValue
+from memlint.analysis.values import (
+    Absent,
+    Alternatives,
+    Bound,
+    Const,
+    Instance,
+    Mapping,
+    Object,
+    Sequence,
+    Tensor,
+    Unknown,
+    Value,
+    alternatives,
+    join,
+    plain,
+)
+
+# A context manager that is held by one worker at a time, whatever it is made by.
+
+
+class Assignments(Calls):
+    """Execution of statements that hold no others."""
+
+    statement: ast.stmt
+    targets: dict[int, ast.expr]
+
+    def _expression(self, node: ast.Expr) -> None:
+        self.evaluate(node.value)
+
+    def _assign(self, node: ast.Assign) -> None:
+        if len(node.targets) == 1 and isinstance(node.targets[0], (ast.Name, ast.Attribute)):
+            self.targets[id(node.value)] = node.targets[0]
+        if self._parallel(node):
+            return
+        value = self.evaluate(node.value)
+        for target in node.targets:
+            self.assign(target, value)
+
+    def _parallel(self, node: ast.Assign) -> bool:
+        """``a, b = x, y``: each target gets its own value."""
+        target = node.targets[0]
+        if (
+            len(node.targets) != 1
+            or not isinstance(target, ast.Tuple)
+            or not isinstance(node.value, ast.Tuple)
+            or len(target.elts) != len(node.value.elts)
+            or any(isinstance(e, ast.Starred) for e in (*target.elts, *node.value.elts))
+        ):
+            return False
+        for one, value in zip(target.elts, node.value.elts, strict=True):
+            if isinstance(one, ast.Name):
+                self.targets[id(value)] = one
+        values = [self.evaluate(v) for v in node.value.elts]
+        for one, result in zip(target.elts, values, strict=True):
+            self.assign(one, result)
+        return True
+
+    def _annotated(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            if isinstance(node.target, (ast.Name, ast.Attribute)):
+                self.targets[id(node.value)] = node.target
+            self.assign(node.target, self.evaluate(node.value))
+
+    def _augmented(self, node: ast.AugAssign) -> None:
+        value = self.evaluate(node.value)
+        target = node.target
+        if isinstance(target, ast.Subscript):
+            base, items = self.target_subscript(target, "update")
+            self._store_item(base, items, UNKNOWN)
+            return
+        old = self.evaluate(target)
+        new = self.binary(type(node.op), old, value, node)
+        if isinstance(old, Tensor):
+            new = old
+        if isinstance(old, (Mapping, Sequence)) and old.site is not None:
+            if isinstance(new, Mapping):
+                new = Mapping(new.items, new.complete, old.site)
+            self.replace_object(old.site, new)
+        self.assign(target, new)
+
+    def assign(self, target: ast.expr, value: Value) -> None:
+        match target:
+            case ast.Name():
+                self.bind(target.id, value)
+            case ast.Tuple() | ast.List():
+                self._unpack(target.elts, value)
+            case ast.Starred():
+                self.assign(target.value, Sequence("list", None, value))
+            case ast.Attribute():
+                self._assign_attribute(target, value)
+            case ast.Subscript():
+                base, items = self.target_subscript(target, "store")
+                self._store_item(base, items, value)
+
+    def _assign_attribute(self, target: ast.Attribute, value: Value) -> None:
+        for base in alternatives(self.evaluate(target.value)):
+            if isinstance(base, Instance):
+                strong = self.frame.name.endswith("__init__") and self.frame.receiver == base
+                self.heap.put(base, target.attr, value, strong=strong)
+            if isinstance(base, (Instance, Object)):
+                self.store_on_object(base, target.attr, value)
+            elif isinstance(base, (Unknown, Bound)):
+                self.store_on_unknown(target, value)
+
+    def store_on_object(self, base: Object | Instance, name: str, value: Value) -> None:
+        """``base.name = value``, or under an empty name ``base[key] = value``."""
+        raise NotImplementedError
+
+    def store_on_unknown(self, target: ast.Attribute, value: Value) -> None:
+        raise NotImplementedError
+
+    def _store_item(self, base: Value, items: tuple[Value | SliceValue, ...], value: Value) -> None:
+        key = items[0] if items else UNKNOWN
+        if isinstance(base, Mapping) and base.site is not None:
+            if isinstance(key, Const) and isinstance(key.value, str):
+                new = {**dict(base.items), key.value: value}
+                self.replace_object(
+                    base.site, Mapping(tuple(new.items()), base.complete, base.site)
+                )
+            else:
+                grown = {**dict(base.items), "": join((base.get(""), value))}
+                self.replace_object(base.site, Mapping(tuple(grown.items()), False, base.site))
+        elif isinstance(base, Sequence) and base.site is not None:
+            element = join((self.element(base), value))
+            self.replace_object(base.site, Sequence(base.kind, None, element, base.site))
+        elif isinstance(base, (Instance, Object)):
+            self.store_on_object(base, "", value)
+
+    def _unpack(self, targets: list[ast.expr], value: Value) -> None:
+        star = next((i for i, t in enumerate(targets) if isinstance(t, ast.Starred)), None)
+        for index, target in enumerate(targets):
+            if star is not None and index >= star:
+                self.assign(target, UNKNOWN if index == star else self.element(value))
+            else:
+                self.assign(target, self._unpacked(value, index))
+
+    def _unpacked(self, value: Value, index: int) -> Value:
+        value = plain(value)
+        match value:
+            case Alternatives(values):
+                return join(self._unpacked(v, index) for v in values if not isinstance(v, Absent))
+            case Sequence(items=items) if items is not None:
+                return items[index] if index < len(items) else UNKNOWN
+            case Object(cls="memlint.shape"):
+                text = value.fact("of")
+                return self.size_symbol(str(getattr(text, "value", "")), index)
+            case Unknown():
+                return Unknown(value.origin, value.deps, value.loaders, value.devices)
+        return self.element(value)
+
+    def _delete(self, node: ast.Delete) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                self.scope.owner(target.id).vars.pop(target.id, None)
+
+    def _return(self, node: ast.Return) -> None:
+        value = self.evaluate(node.value) if node.value is not None else Const(None)
+        self.frame.returns.append(value)
+        self.frame.live = False
+
+    def _raise(self, node: ast.Raise) -> None:
+        if node.exc is not None:
+            self.evaluate(node.exc)
+        self.frame.live = False
+
+    def _refine(self, test: ast.expr, *, truth: bool, certain: bool = False) -> None:
+        raise NotImplementedError
+
+    def _assert(self, node: ast.Assert) -> None:
+        self.evaluate(node.test)
+        self._refine(node.test, truth=True, certain=True)
+
+    def _globals(self, node: ast.Global) -> None:
+        self.scope.globals.update(node.names)
+
+    def _nonlocals(self, node: ast.Nonlocal) -> None:
+        self.scope.nonlocals.update(node.names)
+
+    def _break(self, node: ast.Break) -> None:
+        if self.frame.loops:
+            self.frame.loops[-1].breaks.append(dict(self.scope.vars))
+        self.frame.live = False
+
+    def _continue(self, node: ast.Continue) -> None:
+        if self.frame.loops:
+            self.frame.loops[-1].continues.append(dict(self.scope.vars))
+        self.frame.live = False

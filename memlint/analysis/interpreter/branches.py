@@ -1,0 +1,240 @@
+"""Paths that split and join: conditions, patterns, exceptions, contexts."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from memlint.analysis.interpreter.assignments import Assignments
+from memlint.analysis.interpreter.expressions import cuda_condition
+from memlint.analysis.interpreter.machine import UNKNOWN
+from memlint.analysis.interpreter.optional import without_stand_ins
+from memlint.analysis.interpreter.refine import refinements
+from memlint.analysis.interpreter.state import Variables, merge
+from memlint.analysis.knowledge import Args
+from memlint.analysis.values import (
+    WITH_CUDA,
+    Const,
+    Function,
+    Instance,
+    Object,
+    Sequence,
+    Site,
+    Tensor,
+    Value,
+    alternatives,
+    join,
+)
+
+# A context manager that is held by one worker at a time, whatever it is made by.
+LOCK = Object("memlint.lock", Site(ast.Pass(), "lock"))
+LOCK_MODULES = ("threading.", "multiprocessing.", "torch.multiprocessing.")
+LOCKS = ("Lock", "Semaphore", "Condition")
+LOCK_NAME = re.compile(r"(^|_)(r?lock|mutex|semaphore|condition)(_|s?$)", re.IGNORECASE)
+
+
+class Branches(Assignments):
+    """Execution of statements with branches."""
+
+    def _if(self, node: ast.If) -> None:
+        test = self.evaluate(node.test)
+        if isinstance(test, Const):
+            self.execute_body(node.body if test.value else node.orelse)
+            return
+        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            self.execute_body(node.body)
+            return
+        before = self.scope.vars
+        states: list[Variables | None] = []
+        raises = isinstance(node.body[-1], ast.Raise)
+        cuda = _needs_cuda(node.test, test)
+        frame = self.frame
+        for truth, body in ((True, node.body), (False, node.orelse)):
+            self.scope.vars = dict(before)
+            self._refine(node.test, truth=truth, certain=raises and not truth)
+            without = cuda is (not truth)
+            frame.without_cuda += without
+            states.append(self._branch(body))
+            frame.without_cuda -= without
+        self._continue_with(states)
+        if cuda is not None and states[not cuda] is None:
+            frame.without_cuda += 1
+
+    def _branch(self, body: list[ast.stmt]) -> Variables | None:
+        self.frame.conditions += 1
+        self.execute_body(body)
+        self.frame.conditions -= 1
+        state = self.scope.vars if self.frame.live else None
+        self.frame.live = True
+        return state
+
+    def _continue_with(self, states: list[Variables | None]) -> None:
+        merged = merge(states)
+        if merged is None:
+            self.frame.live = False
+            return
+        self.scope.vars = merged
+        if any(state is None for state in states):
+            # What follows in this loop body runs only on the paths that are left.
+            self.frame.conditions += 1
+
+    def _refine(self, test: ast.expr, *, truth: bool, certain: bool = False) -> None:
+        """``certain`` where the test holds on every path that goes on."""
+        for node, change in refinements(test, truth=truth):
+            if isinstance(node, ast.NamedExpr):
+                node = node.target
+            if not isinstance(node, (ast.Name, ast.Attribute)):
+                continue
+            old = self.evaluate(node)
+            new = change(old)
+            if new is old or new == old:
+                continue
+            if isinstance(node, ast.Name):
+                self.bind(node.id, new)
+                if certain:
+                    for one in alternatives(old):
+                        if isinstance(one, Tensor):
+                            self._refine_callers(one, change(one))
+            else:
+                for base in alternatives(self.evaluate(node.value)):
+                    if isinstance(base, Instance):
+                        self.heap.put(base, node.attr, new, strong=True)
+
+    def _conditional(self, node: ast.IfExp) -> Value:
+        """``x if x.is_contiguous() else x.contiguous()``: each side under its condition."""
+        test = self.evaluate(node.test)
+        if isinstance(test, Const):
+            return self.evaluate(node.body if test.value else node.orelse)
+        cuda = _needs_cuda(node.test, test)
+        sides = []
+        for truth, side in ((True, node.body), (False, node.orelse)):
+            without = cuda is (not truth)
+            self.frame.without_cuda += without
+            sides.append(self._where(node.test, side, truth))
+            self.frame.without_cuda -= without
+        return join(sides)
+
+    def _where(self, test: ast.expr, node: ast.expr, truth: bool) -> Value:
+        if next(refinements(test, truth=truth), None) is None:
+            return self.evaluate(node)
+        before = self.scope.vars
+        self.scope.vars = dict(before)
+        try:
+            self._refine(test, truth=truth)
+            return self.evaluate(node)
+        finally:
+            self.scope.vars = before
+
+    def _refine_callers(self, old: Value, new: Value) -> None:
+        """What a helper asserts of its argument holds of its caller's variable too."""
+        for scope in self.suspended:
+            for name, value in scope.vars.items():
+                if value is old:
+                    scope.vars[name] = new
+                    self.refined_callers += 1
+
+    def _match(self, node: ast.Match) -> None:
+        subject = self.evaluate(node.subject)
+        before = self.scope.vars
+        states: list[Variables | None] = []
+        total = False
+        for case in node.cases:
+            self.scope.vars = dict(before)
+            self._bind_pattern(case.pattern, subject)
+            if case.guard is not None:
+                self.evaluate(case.guard)
+            elif isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None:
+                total = True
+            states.append(self._branch(case.body))
+        if not total:
+            states.append(dict(before))
+        self._continue_with(states)
+
+    def _bind_pattern(self, pattern: ast.pattern, subject: Value) -> None:
+        match pattern:
+            case ast.MatchAs(pattern=inner, name=name):
+                if inner is not None:
+                    self._bind_pattern(inner, subject)
+                if name is not None:
+                    self.bind(name, subject)
+            case ast.MatchSequence(patterns=patterns):
+                for index, one in enumerate(patterns):
+                    self._bind_pattern(one, self._unpacked(subject, index))
+            case ast.MatchStar(name=name) | ast.MatchMapping(rest=name) if name is not None:
+                self.bind(name, UNKNOWN)
+        for child in ast.iter_child_nodes(pattern):
+            if isinstance(child, ast.pattern) and not isinstance(
+                pattern, (ast.MatchAs, ast.MatchSequence)
+            ):
+                self._bind_pattern(child, UNKNOWN)
+
+    def _try(self, node: ast.Try) -> None:
+        before = dict(self.scope.vars)
+        self.execute_body(node.body)
+        after = self.scope.vars if self.frame.live else None
+        self.frame.live = True
+        states: list[Variables | None] = []
+        if after is not None:
+            self.scope.vars = after
+            self.execute_body(node.orelse)
+            states.append(self.scope.vars if self.frame.live else None)
+            self.frame.live = True
+        for handler in node.handlers:
+            start = merge([before, after])
+            self.scope.vars = dict(start or before)
+            if handler.name:
+                self.bind(handler.name, UNKNOWN)
+            state = self._branch(handler.body)
+            states.append(without_stand_ins(node, handler, after, state))
+        merged = merge(states)
+        self.scope.vars = merged if merged is not None else before
+        self.execute_body(node.finalbody)
+        if merged is None:
+            self.frame.live = False
+
+    def _with(self, node: ast.With | ast.AsyncWith) -> None:
+        contexts = self.frame.contexts
+        for item in node.items:
+            value = self.evaluate(item.context_expr)
+            for one in alternatives(value):
+                if self.is_context(one):
+                    self.frame.contexts += (one,)
+            if LOCK_NAME.search(_last_name(item.context_expr)) or _is_lock(value):
+                self.frame.contexts += (LOCK,)
+            if item.optional_vars is not None:
+                self.assign(item.optional_vars, self._entered(value, item.context_expr))
+        self.execute_body(node.body)
+        self.frame.contexts = contexts
+
+    def _entered(self, value: Value, node: ast.expr) -> Value:
+        """What ``with value as x`` binds."""
+        match value:
+            case Sequence(kind="generator"):
+                return self.element(value)
+            case Instance():
+                method = self.class_attribute(value.cls, "__enter__")
+                if isinstance(method, Function):
+                    bound = Function(method.node, method.scope, value, method.name)
+                    return self.call_function(bound, Args((), {}, False), node)
+        return value
+
+
+def _last_name(node: ast.expr) -> str:
+    while isinstance(node, (ast.Call, ast.Subscript)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return getattr(node, "id", getattr(node, "attr", ""))
+
+
+def _is_lock(value: Value) -> bool:
+    classes = [one.cls for one in alternatives(value) if isinstance(one, Object)]
+    return any(name.startswith(LOCK_MODULES) and name.endswith(LOCKS) for name in classes)
+
+
+def _needs_cuda(test: ast.expr, value: Value) -> bool | None:
+    """Whether a condition holds just where CUDA is used (or is not); ``None`` for all others."""
+    condition = cuda_condition(value)
+    if condition:
+        return condition == WITH_CUDA
+    name = test.id if isinstance(test, ast.Name) else getattr(test, "attr", "")
+    words = name.lower().split("_")
+    return True if {"cuda", "gpu"} & set(words) and "no" not in words else None
