@@ -118,7 +118,7 @@ class Plan:
         if weight > self.settings.max_file_size and job.data is None:
             if not speaking:
                 return FileResult(digest=digest, timings=clock.seconds)
-            return too_large(job.path, weight, self.settings)
+            return _too_heavy(job.path, weight, self.settings)
         if not speaking and not job.path.endswith(NOTEBOOK_SUFFIX) and _is_sound(data):
             clock.lap("parse")
             return FileResult(digest=digest, timings=clock.seconds)
@@ -173,12 +173,21 @@ def content_digest(data: bytes) -> str:
 
 
 def too_large(path: str, size: int, settings: Settings) -> FileResult:
-    """The result of a file over the size limit, or with tables that count as much."""
+    """The result of a file over the size limit."""
     limit = settings.max_file_size
     return failed(
         path,
         f"skipped: larger than max-file-size ({max(size, limit + 1):,} > {limit:,} bytes); "
         f"raise max-file-size in the configuration to include it",
+    )
+
+
+def _too_heavy(path: str, weight: int, settings: Settings) -> FileResult:
+    limit = settings.max_file_size
+    return failed(
+        path,
+        f"skipped: its tables take as much memory as {weight:,} bytes of other code, more than "
+        f"max-file-size ({limit:,}); raise max-file-size in the configuration to include it",
     )
 
 

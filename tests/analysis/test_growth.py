@@ -69,3 +69,15 @@ def test_no_program_is_followed_beyond_reason(tmp_path: Path, lines: list[str]) 
     assert ran.stderr == ""
     assert "MEM101" in ran.stdout
     assert ran.returncode == 1
+
+
+def test_many_starts_of_workers_take_no_longer_than_they_are(tmp_path: Path) -> None:
+    starts = "    threading.Thread(target=program, args=(x, q)).start()\n" * 4000
+    text = f"import threading\n{HEAD}    q[x] += 1\n\ndef starts(x, q):\n{starts}"
+    (tmp_path / "a.py").write_text(text)
+    ran = subprocess.run(
+        [MEMLINT, "check", "a.py", "--isolated", "--no-cache", "-q", "--select", "ALL"],
+        cwd=tmp_path, capture_output=True, timeout=30, text=True,
+    )  # fmt: skip
+    assert ran.stderr == ""
+    assert "MEM101" in ran.stdout

@@ -12,6 +12,7 @@ from memlint.analysis.interpreter.calls import facts_of
 from memlint.analysis.interpreter.compiled import NUMBA, Compilation
 from memlint.analysis.interpreter.machine import UNKNOWN, text_of
 from memlint.analysis.knowledge import Args
+from memlint.analysis.linear import symbol_value
 from memlint.analysis.values import (
     Bound,
     Const,
@@ -28,7 +29,6 @@ from memlint.analysis.values import (
     alternatives,
     deps_of,
     must_be,
-    symbol_value,
 )
 
 POOLS = {
