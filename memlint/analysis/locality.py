@@ -9,6 +9,7 @@ from math import prod
 from memlint.analysis.axes import Layout, Size, dense, fastest_axis, give_rank, stride_order
 from memlint.analysis.events import Access, Loop, LoopNest
 from memlint.analysis.knowledge import ITEMSIZE, SliceValue
+from memlint.analysis.linear import linear
 from memlint.analysis.values import (
     Const,
     Linear,
@@ -18,7 +19,6 @@ from memlint.analysis.values import (
     Value,
     alternatives,
     deps_of,
-    linear,
 )
 
 # Loops of at most so many iterations are not driven by memory: what they touch stays in cache.

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from memlint.analysis.axes import fastest_axis
 from memlint.analysis.events import Access, Loop, LoopNest
 from memlint.analysis.knowledge import SliceValue
+from memlint.analysis.linear import add, linear
 from memlint.analysis.locality import arrays_in, bytes_of
 from memlint.analysis.values import (
     Const,
     Sequence,
     Tensor,
     Value,
-    add,
     alternatives,
-    linear,
 )
 
 WIDE = 1024

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from memlint.analysis.axes import Layout, Size
 from memlint.analysis.events import Loop, SlotStore
 from memlint.analysis.knowledge import SliceValue
+from memlint.analysis.linear import linear
 from memlint.analysis.locality import DOUBLE, itemsize, layout_of
 from memlint.analysis.values import (
     Const,
@@ -19,7 +20,6 @@ from memlint.analysis.values import (
     Value,
     alternatives,
     deps_of,
-    linear,
 )
 
 # A machine has no more workers than this, so that a loop of as many iterations may be one over

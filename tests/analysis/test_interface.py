@@ -9,6 +9,7 @@ import pytest
 from memlint.analysis import knowledge
 from memlint.analysis.axes import OPAQUE, contiguous, dense, dense_any_rank
 from memlint.analysis.knowledge import Args
+from memlint.analysis.linear import symbol_value
 from memlint.analysis.values import (
     Alternatives,
     Const,
@@ -21,7 +22,6 @@ from memlint.analysis.values import (
     Tensor,
     Unknown,
     Value,
-    symbol_value,
 )
 from tests.analysis.abstract import Evaluator
 from tests.analysis.claims import Tally, contradictions

@@ -11,6 +11,7 @@ from memlint.analysis import knowledge
 from memlint.analysis.axes import dense_any_rank
 from memlint.analysis.interpreter.machine import UNKNOWN, Machine, dotted, text_of
 from memlint.analysis.knowledge import SliceValue
+from memlint.analysis.linear import add, linear, of_linear, symbol_value
 from memlint.analysis.values import (
     Absent,
     Alternatives,
@@ -30,13 +31,9 @@ from memlint.analysis.values import (
     Tensor,
     Unknown,
     Value,
-    add,
     deps_of,
     join,
-    linear,
-    of_linear,
     plain,
-    symbol_value,
 )
 
 OWN_TRANSPOSE = re.compile(

@@ -5,15 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from memlint.analysis.linear import add, linear, of_linear, scale
 from memlint.analysis.values import (
     LARGEST,
     LONGEST_TEXT,
     Const,
     Value,
-    add,
-    linear,
-    of_linear,
-    scale,
 )
 
 

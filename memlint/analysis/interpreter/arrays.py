@@ -10,6 +10,7 @@ from memlint.analysis import knowledge
 from memlint.analysis.axes import Layout, dense, dense_any_rank, fortran, reverse
 from memlint.analysis.interpreter.workers import Parallel
 from memlint.analysis.knowledge import Args, dtype_of, shape_of
+from memlint.analysis.linear import symbol_value
 from memlint.analysis.values import (
     Absent,
     Bound,
@@ -23,7 +24,6 @@ from memlint.analysis.values import (
     alternatives,
     join,
     must_be,
-    symbol_value,
 )
 
 CPU = frozenset({"cpu"})

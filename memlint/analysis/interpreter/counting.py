@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from memlint.analysis.values import Const, Value, add, linear
+from memlint.analysis.linear import add, linear
+from memlint.analysis.values import (
+    Const,
+    Value,
+)
 from memlint.layout import length_of
 
 

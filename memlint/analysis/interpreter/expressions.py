@@ -12,6 +12,7 @@ from memlint.analysis.interpreter.access import Access
 from memlint.analysis.interpreter.arithmetic import falsy, has_short_text, number_of
 from memlint.analysis.interpreter.machine import UNKNOWN, text_of
 from memlint.analysis.knowledge import Args
+from memlint.analysis.linear import linear, of_linear, scale
 from memlint.analysis.values import (
     LONGEST_TEXT,
     WITH_CUDA,
@@ -30,10 +31,7 @@ from memlint.analysis.values import (
     deps_of,
     devices_of,
     join,
-    linear,
     loaders_of,
-    of_linear,
-    scale,
 )
 
 # What the operators are called in the tables of array functions.

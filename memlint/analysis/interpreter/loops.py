@@ -14,6 +14,7 @@ from memlint.analysis.interpreter.machine import UNKNOWN, text_of
 from memlint.analysis.interpreter.nests import Nests
 from memlint.analysis.interpreter.state import OpenLoop, Scope, Variables, merge
 from memlint.analysis.knowledge import Args
+from memlint.analysis.linear import symbol_value
 from memlint.analysis.values import (
     Absent,
     Alternatives,
@@ -36,7 +37,6 @@ from memlint.analysis.values import (
     join,
     loaders_of,
     plain,
-    symbol_value,
 )
 
 PASSES = 4

@@ -9,6 +9,7 @@ from memlint.analysis.events import Event, KernelLaunch, LoopNest, Transfer
 from memlint.analysis.interpreter.records import LoaderRecord, ModelRecord
 from memlint.analysis.interpreter.state import Frame, Heap, Scope, Sites
 from memlint.analysis.knowledge import Args, canonical
+from memlint.analysis.linear import symbol_value
 from memlint.analysis.values import (
     Absent,
     Alternatives,
@@ -27,7 +28,6 @@ from memlint.analysis.values import (
     Value,
     join,
     loaders_of,
-    symbol_value,
 )
 from memlint.source.model import Source
 

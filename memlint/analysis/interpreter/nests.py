@@ -10,6 +10,7 @@ from memlint.analysis.interpreter.machine import text_of
 from memlint.analysis.interpreter.state import OpenLoop
 from memlint.analysis.interpreter.statements import Statements
 from memlint.analysis.knowledge import Args, SliceValue
+from memlint.analysis.linear import add, linear, of_linear
 from memlint.analysis.values import (
     Class,
     Const,
@@ -22,12 +23,9 @@ from memlint.analysis.values import (
     Tensor,
     Unknown,
     Value,
-    add,
     alternatives,
     deps_of,
     join,
-    linear,
-    of_linear,
     plain,
 )
 

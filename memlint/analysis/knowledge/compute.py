@@ -10,7 +10,15 @@ from memlint.analysis.knowledge.kinds import device_types, dtype_of
 from memlint.analysis.knowledge.model import Call
 from memlint.analysis.knowledge.numbers import axes_of, flag, integer, shape_of
 from memlint.analysis.knowledge.results import fresh, perhaps_view, tensors_in
-from memlint.analysis.values import Absent, Const, Ref, Sequence, Tensor, Value, linear
+from memlint.analysis.linear import linear
+from memlint.analysis.values import (
+    Absent,
+    Const,
+    Ref,
+    Sequence,
+    Tensor,
+    Value,
+)
 
 _FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
 

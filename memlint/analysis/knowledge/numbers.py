@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint.analysis.axes import NOT_KNOWN, NotKnown, Size
+from memlint.analysis.linear import linear, of_linear, symbol_value
 from memlint.analysis.values import (
     LARGEST,
     Absent,
@@ -12,9 +13,6 @@ from memlint.analysis.values import (
     Symbol,
     Tensor,
     Value,
-    linear,
-    of_linear,
-    symbol_value,
 )
 
 

@@ -11,6 +11,7 @@ from memlint.analysis.knowledge.model import Args, Call, SliceValue
 from memlint.analysis.knowledge.numbers import bound, integer, value_of
 from memlint.analysis.knowledge.results import fresh, view
 from memlint.analysis.knowledge.views import last_two, reverse
+from memlint.analysis.linear import add, linear
 from memlint.analysis.values import (
     Const,
     Ref,
@@ -19,8 +20,6 @@ from memlint.analysis.values import (
     Tensor,
     Unknown,
     Value,
-    add,
-    linear,
 )
 
 ELLIPSIS = Const("...")
