@@ -87,6 +87,8 @@ def stdin_target(name: str, size: int, settings_for: Callable[[Path], Settings])
 def shown_path(path: str) -> str:
     """A path as the user is shown it: relative to the working directory, forward slashes."""
     shown = os.path.normpath(path)
+    if ".." in path and os.path.realpath(path) != os.path.realpath(shown):
+        shown = os.path.realpath(path)  # what is above a linked folder is not what is before it
     if os.path.isabs(shown):
         try:
             shown = os.path.relpath(shown)
@@ -117,6 +119,9 @@ class _Walk:
         self._errors: dict[str, FileError] = {}
 
     def start(self, path: str) -> None:
+        if not path:
+            self._errors[path] = FileError("''", "an empty path names nothing")
+            return
         shown = shown_path(path)
         try:
             status = os.stat(shown)

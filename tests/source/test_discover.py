@@ -181,3 +181,26 @@ def test_discovery_loads_neither_pathspec_nor_a_toml_parser(make: Make) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30
     )
     assert ran.stdout == "1 set()\n"
+
+
+def test_an_empty_path_is_an_error_not_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.py").touch()
+    found = discover([""], lambda _: Settings(tmp_path))
+    assert found.targets == []
+    assert [error.message for error in found.errors] == ["an empty path names nothing"]
+
+
+def test_above_a_linked_folder_is_where_it_really_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "real/sub").mkdir(parents=True)
+    (tmp_path / "here/link").symlink_to(tmp_path / "real/sub")
+    for folder in ("here", "real"):
+        (tmp_path / folder / "a.py").touch()
+    monkeypatch.chdir(tmp_path / "here")
+    found = discover(["link/../a.py"], lambda _: Settings(tmp_path))
+    assert [target.path for target in found.targets] == ["../real/a.py"]
