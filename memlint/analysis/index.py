@@ -54,7 +54,8 @@ class Index:
         declared = list(needs)
         if any(_reads_all(one, source.text) for one in declared):
             return
-        sieves = [one for one in declared if _occurs(one, source.text)]
+        sieves = [_Sieve(one, source.text) for one in declared]
+        sieves = [one for one in sieves if one.may_hold]
         self._known: set[int] = set()
         self._wants_any = bool(sieves)
         if not sieves:
@@ -83,24 +84,22 @@ class Index:
         return self._wanted is None or self._wants_any
 
     def _candidates(
-        self, graph: _Graph, needs: Needs, outside: Sequence[tuple[str, list[str], bool]]
+        self, graph: _Graph, sieve: _Sieve, outside: Sequence[tuple[str, list[str], bool]]
     ) -> set[int]:
         candidates: set[int] | None = None
-        groups = [(group, False) for group in needs.units]
-        groups += [(group, True) for group in needs.values]
-        for group, by_init in groups:
+        for group, by_init in sieve.groups:
             aliases = _aliases(outside, group)
             holders = [u for u in graph.units if _holds(u, group, aliases)]
             if any(unit.owner == unit.name == "" for unit in holders):
                 continue  # what the module does is done for all its functions
-            reached = graph.reaching(holders, classwide=needs.classwide, by_init=by_init)
+            reached = graph.reaching(holders, classwide=sieve.classwide, by_init=by_init)
             candidates = reached if candidates is None else candidates & reached
             if not candidates:
                 return candidates
         if candidates is None:
             return {id(u.node) for u in graph.units}
-        against = _aliases(outside, needs.also)
-        return candidates | {id(u.node) for u in graph.units if _holds(u, needs.also, against)}
+        against = _aliases(outside, sieve.also)
+        return candidates | {id(u.node) for u in graph.units if _holds(u, sieve.also, against)}
 
     def _text(self, node: ast.stmt) -> str:
         decorators = getattr(node, "decorator_list", [])
@@ -146,6 +145,23 @@ def _bare(text: str) -> set[str]:
     return {name for dot, name in _NAME.findall(text) if not dot}
 
 
+class _Sieve:
+    """The groups of a rule's needs, narrowed to the words that are in the program at all."""
+
+    def __init__(self, needs: Needs, text: str) -> None:
+        self.classwide = needs.classwide
+        self.groups: list[tuple[tuple[Word, ...], bool]] = []
+        self.may_hold = True
+        for groups, by_init in ((needs.units, False), (needs.values, True)):
+            for group in groups:
+                narrowed = _within(group, text)
+                if not narrowed:
+                    self.may_hold = False
+                    return
+                self.groups.append((narrowed, by_init))
+        self.also = _within(needs.also, text)
+
+
 class _Graph:
     """Which units name which."""
 
@@ -179,11 +195,6 @@ class _Graph:
         return found
 
 
-def _occurs(needs: Needs, text: str) -> bool:
-    """Whether each group has a word anywhere in the program."""
-    return all(_has(text, group) for group in (*needs.units, *needs.values))
-
-
 def _reads_all(needs: Needs, text: str) -> bool:
     return not (needs.units or needs.values) or any(word in text for word in needs.whole)
 
@@ -194,6 +205,10 @@ def _holds(unit: Unit, group: tuple[Word, ...], aliases: set[str]) -> bool:
 
 def _has(text: str, group: tuple[Word, ...]) -> bool:
     return any(_found(word, text) for word in group)
+
+
+def _within(group: tuple[Word, ...], text: str) -> tuple[Word, ...]:
+    return tuple(word for word in group if _found(word, text))
 
 
 def _found(word: Word, text: str) -> bool:

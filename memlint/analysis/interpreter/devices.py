@@ -271,7 +271,7 @@ class Devices(Models):
 
     def note_unseen_mover(self, callee: Value, args: Args, node: ast.AST) -> None:
         """``move_to_device(batch, device)``: a call nobody can see into, named for what it does."""
-        last = self.callee_text(callee, node).rpartition(".")[2].lower()
+        last = _called_name(callee, node).lower()
         if not any(
             word in last
             for word in (
@@ -303,14 +303,18 @@ class Devices(Models):
         for site in loaders:
             self.loaders[site].add_transfer(Transfer(node, text_of(node), devices))
 
-    def callee_text(self, callee: Value, node: ast.AST) -> str:
-        if isinstance(node, ast.Call):
-            return text_of(node.func) if isinstance(node.func, (ast.Name, ast.Attribute)) else ""
-        return name_of(callee)
-
     def _loader_attribute(self, made: Object, node: ast.AST) -> Value | None:
         name = node.attr if isinstance(node, ast.Attribute) else ""
         return made.fact(name) if name in LOADER_PARAMETERS else UNKNOWN
+
+
+def _called_name(callee: Value, node: ast.AST) -> str:
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name
+        case ast.Call():
+            return ""
+    return name_of(callee).rpartition(".")[2]
 
 
 def _pins(collate: Value) -> bool:
