@@ -51,8 +51,14 @@ def read_verdicts(path: Path) -> dict[str, Verdict]:
 
 
 def lint(wheels: Path, selection: str | None) -> Iterator[Reported]:
-    """Every finding in every project, its path relative to the folder of all projects."""
-    root = wheels / "all"
+    """Every finding in every project, its path relative to the folder of its corpus."""
+    for name in ("all", "compiled"):
+        yield from _lint(wheels / name, selection)
+
+
+def _lint(root: Path, selection: str | None) -> Iterator[Reported]:
+    if not root.is_dir():
+        raise SystemExit(f"{root} is missing: run python -m tests.benchmarks.wheels first")
     memlint = Path(sys.executable).with_name("memlint")
     command = [str(memlint), "check", "--isolated", "--no-cache", "--output-format", "json"]
     command += ["--select", selection] if selection else []

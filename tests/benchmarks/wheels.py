@@ -1,7 +1,9 @@
 """Real code to measure on and to read findings in: published wheels, unpacked.
 
 The versions are pinned, so that a count of findings can be repeated.  ``DEST/all`` holds
-every project, ``DEST/small`` the two small ones; ``DEST`` must lie outside the repository.
+the projects that speed is measured on, ``DEST/small`` the two small ones of them, and
+``DEST/compiled`` projects with much Numba code, which the others hardly have; ``DEST`` must
+lie outside the repository.
 """
 
 from __future__ import annotations
@@ -29,6 +31,15 @@ VERSIONS = {
     "torch-geometric": "2.8.1",
     "transformers": "5.24.0",
     "ultralytics": "8.4.190",
+}
+COMPILED = {
+    "aeon": "1.6.0",
+    "numbagg": "0.9.6",
+    "pyod": "3.6.7",
+    "sparse": "0.19.3",
+    "stumpy": "1.14.1",
+    "tslearn": "0.10.0",
+    "vectorbt": "1.2.0",
 }
 SMALL = ("accelerate", "segmentation-models-pytorch")
 
@@ -90,8 +101,9 @@ def fetch(dest: Path, projects: Sequence[str]) -> None:
     downloads = dest / "downloads"
     downloads.mkdir(parents=True, exist_ok=True)
     for project in projects:
-        wheel = _download(project, VERSIONS[project], downloads)
-        _unpack(wheel, dest / "all" / project)
+        known = VERSIONS if project in VERSIONS else COMPILED
+        wheel = _download(project, known[project], downloads)
+        _unpack(wheel, dest / ("all" if known is VERSIONS else "compiled") / project)
         if project in SMALL:
             _unpack(wheel, dest / "small" / project)
 
@@ -100,13 +112,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Fetch the wheels and print what is in them."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.wheels", description=__doc__)
     parser.add_argument("--dest", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--only", action="append", choices=sorted(VERSIONS), metavar="PROJECT")
+    parser.add_argument("--only", action="append", choices=sorted({**VERSIONS, **COMPILED}), metavar="PROJECT")
     options = parser.parse_args(arguments)
     dest = options.dest.resolve()
     if dest.is_relative_to(REPOSITORY):
         parser.error("the wheels must be unpacked outside the repository")
-    fetch(dest, options.only or sorted(VERSIONS))
-    for name in ("small", "all"):
+    fetch(dest, options.only or sorted({**VERSIONS, **COMPILED}))
+    for name in ("small", "all", "compiled"):
         if (dest / name).is_dir():
             found = corpus(dest, name)
             print(f"{name}: {found.files} Python files, {found.megabytes:.1f} MB in {found.path}")
