@@ -112,7 +112,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Fetch the wheels and print what is in them."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.wheels", description=__doc__)
     parser.add_argument("--dest", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--only", action="append", choices=sorted({**VERSIONS, **COMPILED}), metavar="PROJECT")
+    parser.add_argument(
+        "--only", action="append", choices=sorted({**VERSIONS, **COMPILED}), metavar="PROJECT"
+    )
     options = parser.parse_args(arguments)
     dest = options.dest.resolve()
     if dest.is_relative_to(REPOSITORY):
