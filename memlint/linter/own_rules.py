@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from memlint.findings import Applicability, Confidence, Severity
@@ -60,7 +61,7 @@ class UnusedSuppression(Rule):
     severity = Severity.WARNING
     default_on = False
     applicability = Applicability.SAFE
-    needs = Needs({"memlint:", "noqa", "NOQA"})
+    needs = Needs({"memlint:", re.compile("noqa[^\\n]*[Mm]"), re.compile("NOQA[^\\n]*[Mm]")})
 
     @classmethod
     def family(cls) -> str:

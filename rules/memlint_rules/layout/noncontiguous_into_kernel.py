@@ -30,6 +30,8 @@ _LAUNCHES: frozenset[Word] = frozenset(
         "distributed.reduce", "distributed.gather", "distributed.scatter", "distributed import",
     }
 )  # fmt: skip
+# Parts of the words above, few enough to be looked for in every file.
+_LIBRARIES = ("triton", "Raw", "ctypes", "dlopen", "cpp_ext", "torch.ops", "dist", "all_", "_sca")
 # What makes a layout other than dense.
 _BIRTHS: frozenset[Word] = frozenset(
     {
@@ -152,7 +154,9 @@ class NoncontiguousIntoKernel(Rule):
     name = "noncontiguous-into-kernel"
     severity = Severity.ERROR
     applicability = Applicability.UNSAFE
-    needs = Needs(_LAUNCHES, _BIRTHS, values=[_LAUNCHES | {"]("}, _BIRTHS], classwide=True)
+    needs = Needs(
+        _LIBRARIES, _LAUNCHES, _BIRTHS, values=[_LAUNCHES | {"]("}, _BIRTHS], classwide=True
+    )
 
     def check(self, launch: KernelLaunch) -> Iterator[Draft]:
         """Arguments of a launch whose strides are known to be odd and do not go along."""
