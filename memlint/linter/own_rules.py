@@ -12,6 +12,19 @@ from memlint.selection import did_you_mean
 from memlint.source.model import Source
 from memlint.source.suppress import Directive, Kind, Suppressions
 
+_CODES = re.compile(r"noqa\s*:([^\n]*)", re.IGNORECASE)
+
+
+def _holds_a_code(text: str) -> bool:
+    """Whether a `noqa` comment names a rule that memlint knows."""
+    if "noqa" not in text and "NOQA" not in text:
+        return False
+    from memlint.linter.rules import all_rules
+
+    known = all_rules().rules
+    lists = (found[1].upper() for found in _CODES.finditer(text))
+    return any(code in known for codes in lists for code in re.findall(r"[A-Z]+\d+", codes))
+
 
 class UnusedSuppression(Rule):
     """A comment suppresses nothing.
@@ -61,7 +74,7 @@ class UnusedSuppression(Rule):
     severity = Severity.WARNING
     default_on = False
     applicability = Applicability.SAFE
-    needs = Needs({"memlint:", re.compile("noqa[^\\n]*[Mm]"), re.compile("NOQA[^\\n]*[Mm]")})
+    needs = Needs({"memlint:", _holds_a_code})
 
     @classmethod
     def family(cls) -> str:
