@@ -145,7 +145,8 @@ class Plan:
         drafts, errors = _analyzed(source, tree, told, self.settings)
         clock.lap("analyze")
         # What rules that failed would have found is not known: no suppression is unused then.
-        judged = active if not errors else [r for r in active if r.code in self._listening]
+        judging = [] if errors else [r for r in speaking if r.code not in self._listening]
+        judged = [r for r in active if r.code in self._listening or r in judging]
         finished = Finished((), 0)
         try:
             finished = finish(
