@@ -18,10 +18,10 @@ import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any, ClassVar, TypeAlias
 
 from memlint.findings import Applicability, Confidence, FileError, Severity
+from memlint.packs import installed
 
 ENTRY_POINT_GROUP = "memlint.rules"
 DOCS_URL = "https://memlint.readthedocs.io/rules/{name}/"
@@ -240,10 +240,6 @@ def _rules_in(module_name: str) -> Iterator[type[Rule]]:
             yield value
 
 
-def _version(point: EntryPoint) -> str:
-    return point.dist.version if point.dist is not None else ""
-
-
 def _admit(rule: type[Rule], rules: dict[str, type[Rule]]) -> None:
     for other in rules.values():
         if rule.code == other.code or rule.name == other.name:
@@ -262,12 +258,12 @@ def load_rules() -> RuleSet:
     rules: dict[str, type[Rule]] = {}
     errors: list[FileError] = []
     packs: list[tuple[str, str]] = []
-    for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: p.name):
-        packs.append((point.value, _version(point)))
+    for pack in installed(ENTRY_POINT_GROUP):
+        packs.append((pack.package, pack.version))
         try:
-            modules = list(_modules(point.value))
+            modules = list(_modules(pack.package))
         except (Exception, SystemExit) as error:  # a third party's package may raise anything
-            errors.append(FileError(point.value, f"rule pack could not be loaded: {error!r}"))
+            errors.append(FileError(pack.package, f"rule pack could not be loaded: {error!r}"))
             continue
         for module_name in modules:
             try:
