@@ -129,6 +129,13 @@ class RuleFailure:
     error: str
 
 
+@dataclass(frozen=True, slots=True)
+class PartlyRead:
+    """A program that was too much to be read to its end; what was found until then counts."""
+
+    evaluations: int
+
+
 class Rule:
     """Base class of all rules.  The docstring of a subclass is the rule's page."""
 

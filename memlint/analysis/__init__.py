@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from memlint.config import Settings
-from memlint.rule import Draft, Rule, RuleFailure
+from memlint.rule import Draft, PartlyRead, Rule, RuleFailure
 from memlint.source.model import Source
 
 
@@ -17,7 +17,7 @@ def analyze(
     settings: Settings,
     *,
     sieve: bool = True,
-) -> Iterator[Draft | RuleFailure]:
+) -> Iterator[Draft | RuleFailure | PartlyRead]:
     """The findings of ``rules`` in a program, as drafts; a rule that raises is a failure entry.
 
     Without ``sieve`` every function is read, not only the candidates: slower, same findings.
@@ -37,6 +37,8 @@ def analyze(
     interpreter = Interpreter(source, tree, settings.target_device, index)
     for event in interpreter.events_of_program():
         yield from dispatcher.send(event)
+    if interpreter.exhausted:
+        yield PartlyRead(interpreter.spent)
 
 
 __all__ = ["analyze"]

@@ -17,7 +17,7 @@ from memlint.findings import FileError, Finding
 from memlint.linter.finish import Finished, finish
 from memlint.linter.gate import Gate
 from memlint.linter.stopwatch import Stopwatch
-from memlint.rule import Draft, Rule, RuleFailure, handlers
+from memlint.rule import Draft, PartlyRead, Rule, RuleFailure, handlers
 from memlint.selection import ignored_in
 from memlint.source.discover import os_error_text
 from memlint.source.model import Source
@@ -224,6 +224,8 @@ def _analyzed(
             if isinstance(outcome, RuleFailure):
                 message = f"rule {outcome.rule} failed: {outcome.error}"
                 errors.append(FileError(source.path, message))
+            elif isinstance(outcome, PartlyRead):
+                errors.append(FileError(source.path, _partly_read(outcome)))
             else:
                 drafts.append(outcome)
     except RecursionError:
@@ -233,6 +235,13 @@ def _analyzed(
     except Exception as error:  # a defect of the analysis must cost one file only
         errors.append(_internal_error(source.path, error))
     return drafts, errors
+
+
+def _partly_read(outcome: PartlyRead) -> str:
+    return (
+        f"analysed only in part: given up after {outcome.evaluations:,} evaluations; "
+        "split the file, or exclude it"
+    )
 
 
 def _syntax_entry(source: Source, error: SyntaxError) -> FileError:

@@ -16,14 +16,14 @@ import pytest
 from memlint.analysis import analyze
 from memlint.config import Settings
 from memlint.linter.gate import Gate
-from memlint.rule import Draft, Rule, RuleFailure
+from memlint.rule import Draft, Rule
 from memlint.source.read import SourceError, decode_source
 from tests.rules.linting import FIXTURES, ROOT, pack_rules
 
 Told = set[tuple[str, int, int, str]]
 
 
-def told(drafts: Iterable[Draft | RuleFailure]) -> Told:
+def told(drafts: Iterable[object]) -> Told:
     return {
         (draft.rule.name, draft.node.lineno, draft.node.col_offset, draft.message)  # type: ignore[attr-defined]
         for draft in drafts

@@ -33,7 +33,7 @@ from memlint.source.model import Source
 
 # One file's interpretation ends after this many evaluated nodes; what has not been read by
 # then stays unknown.
-BUDGET = 400_000
+BUDGET = 1_500_000
 MAX_DEPTH = 7
 
 
@@ -59,7 +59,6 @@ class Machine:
         self.entered: set[int] = set()
         self.loaders: dict[Site, LoaderRecord] = {}
         self.models: dict[Site, ModelRecord] = {}
-        self.program_precisions: list[tuple[ast.AST, str]] = []
         self.events: list[Event] = []
         self.spent = 0
         self.imports: set[str] = set()

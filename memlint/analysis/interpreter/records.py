@@ -52,7 +52,6 @@ class ModelRecord:
     compiles: dict[int, Use] = field(default_factory=dict)
     calls: dict[int, Use] = field(default_factory=dict)
     exports: dict[int, Use] = field(default_factory=dict)
-    trained: bool = False
 
     @property
     def tells_of_running(self) -> bool:

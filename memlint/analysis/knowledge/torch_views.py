@@ -77,6 +77,3 @@ METHODS: Table = table(
 """Methods of tensors that are no functions, or take their arguments otherwise."""
 for _name, _dtype in _CASTS.items():
     METHODS |= rows(moves.cast, _name, "x", options=(_dtype,))
-
-PLACE_ONLY = frozenset({"cuda", "pin_memory"})
-"""Rows that only a machine with a GPU can prove."""
