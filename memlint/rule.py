@@ -137,7 +137,11 @@ class PartlyRead:
 
 
 class Rule:
-    """Base class of all rules.  The docstring of a subclass is the rule's page."""
+    """Base class of all rules.  The docstring of a subclass is the rule's page.
+
+    ``calls`` are the operations that the rule wants :class:`~memlint.analysis.events.Called`
+    events of, by the names that are explained there.
+    """
 
     code: ClassVar[str] = ""
     name: ClassVar[str] = ""
@@ -145,6 +149,7 @@ class Rule:
     default_on: ClassVar[bool] = True
     applicability: ClassVar[Applicability] = Applicability.NONE
     needs: ClassVar[Needs] = Needs()
+    calls: ClassVar[frozenset[str]] = frozenset()
     needs_device: ClassVar[str | None] = None
     supersedes: ClassVar[tuple[str, ...]] = ()
     options: ClassVar[Mapping[str, Option]] = {}

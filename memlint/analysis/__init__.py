@@ -34,7 +34,8 @@ def analyze(
     index = Index(source, tree, (rule.needs for rule in rules)) if sieve else None
     if index is not None and not index.wants_any:
         return
-    interpreter = Interpreter(source, tree, settings.target_device, index)
+    watched = frozenset[str]().union(*(rule.calls for rule in rules))
+    interpreter = Interpreter(source, tree, settings.target_device, index, watched)
     for event in interpreter.events_of_program():
         yield from dispatcher.send(event)
     if interpreter.exhausted:

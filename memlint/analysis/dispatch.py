@@ -18,6 +18,7 @@ class Dispatcher:
         self._source = source
         self._checks: dict[type, list[tuple[Rule, Check]]] = {}
         self._failed: set[str] = set()
+        self._told: set[tuple[str, int]] = set()
         for rule in rules:
             for event, name in handlers(type(rule)):
                 self._checks.setdefault(event, []).append((rule, getattr(rule, name)))
@@ -35,7 +36,10 @@ class Dispatcher:
             try:
                 for draft in check(event):
                     _check_draft(draft, self._source)
-                    yield draft
+                    # What is reached in several ways is told once.
+                    if (rule.code, id(draft.node)) not in self._told:
+                        self._told.add((rule.code, id(draft.node)))
+                        yield draft
             except RecursionError:
                 raise
             except Exception as error:  # a rule of any pack may raise anything; the others go on

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memlint.analysis.knowledge.model import SliceValue
+from memlint.analysis.knowledge.model import Args, SliceValue
 from memlint.analysis.values import Absent, Site, Symbol, Value
 from memlint.source.model import Source
 
@@ -272,4 +272,90 @@ class ModelPlaced:
     torch: str = ""
 
 
-Event = ProgramStart | ProgramEnd | LoopNest | SlotStore | KernelLaunch | LoaderBuilt | ModelPlaced
+@dataclass(frozen=True, slots=True)
+class Enclosing:
+    """A loop around a call, in its function or in one that it was called through.
+
+    ``role`` is "batch" (over a DataLoader or what yields its batches), "epoch", "step" (a
+    loop that trains without a visible loader), "parameters" (over the parts of a model) or
+    "" for any other.  ``throttled`` tells that the call is reached only every so many
+    iterations of this loop (``if step % 100 == 0``), ``conditional`` that it is only on some.
+    """
+
+    loop: Loop
+    role: str
+    throttled: bool
+    conditional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Under what a call runs.
+
+    ``loops`` are outermost first and go through all functions that it was called through;
+    ``calls`` are the calls of those.  ``function`` is the innermost function (``None`` in the
+    module), ``name`` its name with its class, ``entry`` the outermost function that was not
+    called by the program (``None`` where the module body led here).  ``grad`` tells whether
+    autograd records: ``True`` unless the program turned it off (``False``) or may have
+    (``None``).  ``managers`` are the context managers that are entered, ``conditional`` and
+    ``throttled`` speak of the innermost function as a whole.
+    """
+
+    loops: tuple[Enclosing, ...]
+    calls: tuple[ast.AST, ...]
+    function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None
+    name: str
+    entry: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None
+    grad: bool | None
+    managers: tuple[Value, ...]
+    receiver: Value | None
+    compiled: Compiled | None
+    conditional: bool
+    throttled: bool
+
+    def innermost(self, *roles: str) -> Enclosing | None:
+        """The innermost loop with one of these roles; any loop where none is given."""
+        for one in reversed(self.loops):
+            if not roles or one.role in roles:
+                return one
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """Final: an operation that some rule has in its ``calls``.
+
+    ``name`` is canonical: "torch.cat" for a function, ".contiguous" for a method whatever
+    its receiver, "operator.matmul" for ``@`` (the names are those of :mod:`operator`, told
+    where an operand is an array), "operator.getitem" for a subscript of an array, ".T" for
+    an attribute that is a view.  ``receiver`` is what a method is called on, else ``None``;
+    the operands of operators are in ``args``.  ``value`` is the result.  An operation is
+    told once for each way that leads to it.
+    """
+
+    node: ast.expr
+    name: str
+    receiver: Value | None
+    args: Args
+    value: Value
+    statement: ast.AST
+    context: Context
+    source: Source
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        """The receiver, if any, and the positional arguments."""
+        first = () if self.receiver is None else (self.receiver,)
+        return first + self.args.positional
+
+
+Event = (
+    Called
+    | ProgramStart
+    | ProgramEnd
+    | LoopNest
+    | SlotStore
+    | KernelLaunch
+    | LoaderBuilt
+    | ModelPlaced
+)

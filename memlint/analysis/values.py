@@ -26,6 +26,8 @@ MAX_OBJECTS = 24
 LARGEST = 2**62
 LONGEST_TEXT = 10_000
 MOST_ITEMS = 256
+# Of a call that gives several arrays (``chunk``), so many are told what made them.
+MOST_PARTS = 8
 
 
 @dataclass(eq=False, slots=True)
@@ -64,6 +66,28 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
+class Made:
+    """The operation that gave a value: ``name`` as it is in :class:`Called` events
+    ("torch.cat", ".contiguous", "operator.matmul", "operator.getitem", or "call" for what is
+    not known by name), its expression, and what it was given, the receiver or the unknown
+    callee first.  The values it was given tell in turn what made them."""
+
+    name: str
+    node: ast.AST
+    inputs: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...] = ()
+
+    def get(self, key: str, position: int | None = None) -> Value:
+        """The input called ``key``, or at ``position``; ``Absent`` where it is not given."""
+        for name, value in self.keywords:
+            if name == key:
+                return value
+        if position is not None and position < len(self.inputs):
+            return self.inputs[position]
+        return Absent()
+
+
+@dataclass(frozen=True, slots=True)
 class Unknown(Value):
     """Anything.
 
@@ -77,6 +101,7 @@ class Unknown(Value):
     deps: frozenset[Symbol] = frozenset()
     loaders: frozenset[Site] = frozenset()
     devices: frozenset[str] = frozenset()
+    made: Made | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +264,7 @@ class Tensor(Value):
     born: ast.AST | None = field(default=None, compare=False)
     site: Site | None = field(default=None, compare=False)
     loaders: frozenset[Site] = frozenset()
+    made: Made | None = field(default=None, compare=False, repr=False)
 
     @property
     def sizes(self) -> tuple[Size, ...] | None:
@@ -341,6 +367,30 @@ def plain(value: Value) -> Value:
         case Tensor(loaders=loaders, devices=devices):
             return Unknown(loaders=loaders, devices=devices)
     return Unknown("call")
+
+
+def with_made(value: Value, made: Made) -> Value:
+    """``value`` as what ``made`` gave; what is no array and may be none stays as it is."""
+    match value:
+        case Unknown(origin, deps, loaders, devices):
+            return Unknown(origin, deps, loaders, devices, made)
+        case Tensor() as t:
+            return Tensor(
+                t.lib, t.layout, t.dtype, t.devices, t.pinned, t.assumed, t.born, t.site,
+                t.loaders, made,
+            )  # fmt: skip
+        case Alternatives(values):
+            return Alternatives(tuple(with_made(one, made) for one in values))
+        case Sequence(kind="tuple" | "list", items=items) if items and len(items) <= MOST_PARTS:
+            return Sequence(
+                value.kind, tuple(with_made(one, made) for one in items), value.element, value.site
+            )
+    return value
+
+
+def made_of(value: Value) -> Made | None:
+    """The operation that gave a value, where there is one and it is known."""
+    return value.made if isinstance(value, (Unknown, Tensor)) else None
 
 
 def loaders_of(value: Value) -> frozenset[Site]:

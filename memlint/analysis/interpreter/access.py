@@ -9,7 +9,8 @@ from typing import Literal
 
 from memlint.analysis import knowledge
 from memlint.analysis.axes import dense_any_rank
-from memlint.analysis.interpreter.machine import UNKNOWN, Machine, dotted, text_of
+from memlint.analysis.interpreter.machine import UNKNOWN, dotted, text_of
+from memlint.analysis.interpreter.watch import Watch
 from memlint.analysis.knowledge import SliceValue
 from memlint.analysis.linear import add, linear, of_linear, symbol_value
 from memlint.analysis.values import (
@@ -42,7 +43,7 @@ OWN_TRANSPOSE = re.compile(
 INTERFACES = ("__cuda_array_interface__", "__array_interface__")
 
 
-class Access(Machine):
+class Access(Watch):
     """Evaluation of attributes and subscripts."""
 
     # Attributes
@@ -66,7 +67,7 @@ class Access(Machine):
             case Tensor():
                 found = knowledge.attribute(base, name, node)
                 if found is not None:
-                    return found
+                    return self.operated(f".{name}", node, (base,), found)
                 return self._array_attribute(base, name, node)
             case Object():
                 return self.object_attribute(base, name, node)
@@ -89,7 +90,8 @@ class Access(Machine):
 
     def _unknown_attribute(self, base: Unknown, name: str, node: ast.AST) -> Value:
         if name in ("T", "mT") and not self.has_own_transpose:
-            return knowledge.attribute(self.assumed_tensor(base), name, node) or UNKNOWN
+            found = knowledge.attribute(self.assumed_tensor(base), name, node) or UNKNOWN
+            return self.operated(f".{name}", node, (base,), found)
         if name in ("shape", "ctypes", "strides") or name in INTERFACES:
             return self._array_attribute(base, name, node)
         return self.stored_on_unknown(node) or Bound(base, name)
@@ -146,7 +148,14 @@ class Access(Machine):
         base = self.evaluate(base_node)
         items = tuple(self._subscript_item(key) for key in keys)
         self.note_access(node, base_node, base, items, "load")
-        return self._subscripted(base, base_node, node, items)
+        value = self._subscripted(base, base_node, node, items)
+        if isinstance(base, (Tensor, Unknown, Alternatives, Bound)) and not isinstance(
+            value, (Sequence, Mapping)
+        ):
+            return self.operated(
+                "operator.getitem", node, (plain(base), *_key_values(items)), value
+            )
+        return value
 
     def note_access(
         self,
@@ -340,6 +349,16 @@ def _picks_element(tensor: Tensor, items: tuple[Value | SliceValue, ...]) -> boo
     if any(isinstance(item, (SliceValue, Tensor, Sequence)) for item in items):
         return False
     return len(items) == rank or (rank is None and len(items) > 1)
+
+
+def _key_values(items: tuple[Value | SliceValue, ...]) -> tuple[Value, ...]:
+    """The keys of a subscript as values: a slice as the sequence of its bounds."""
+    return tuple(
+        Sequence("slice", (item.start, item.stop, item.step))
+        if isinstance(item, SliceValue)
+        else item
+        for item in items
+    )
 
 
 def is_nothing(value: Value) -> bool:

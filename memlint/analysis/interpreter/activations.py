@@ -74,6 +74,8 @@ class Activations(Expressions):
             args.open,
             frame.contexts,
             frame.workers,
+            frame.grad,
+            self.surroundings(),
         )
 
     def run(
@@ -93,6 +95,7 @@ class Activations(Expressions):
             contexts,
             receiver=function.bound,
             call=node,
+            grad=self.grad_under(True if entry else caller.grad, self.traits_of(function)),
         )
         self.scope = function.scope
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from memlint.analysis.interpreter.calls import Calls
+from memlint.analysis.interpreter.expressions import operator_name
 from memlint.analysis.interpreter.machine import UNKNOWN
 from memlint.analysis.knowledge import SliceValue
 from memlint.analysis.values import (
@@ -75,12 +76,14 @@ class Assignments(Calls):
         target = node.target
         if isinstance(target, ast.Subscript):
             base, items = self.target_subscript(target, "update")
+            self.operated(f"operator.i{operator_name(node.op)[9:]}", node, (base, value), UNKNOWN)
             self._store_item(base, items, UNKNOWN)
             return
         old = self.evaluate(target)
         new = self.binary(type(node.op), old, value, node)
         if isinstance(old, Tensor):
             new = old
+        new = self.operated(f"operator.i{operator_name(node.op)[9:]}", node, (old, value), new)
         if isinstance(old, (Mapping, Sequence)) and old.site is not None:
             if isinstance(new, Mapping):
                 new = Mapping(new.items, new.complete, old.site)
@@ -99,10 +102,13 @@ class Assignments(Calls):
                 self._assign_attribute(target, value)
             case ast.Subscript():
                 base, items = self.target_subscript(target, "store")
+                self.operated("operator.setitem", target, (value, base), UNKNOWN)
                 self._store_item(base, items, value)
 
     def _assign_attribute(self, target: ast.Attribute, value: Value) -> None:
-        for base in alternatives(self.evaluate(target.value)):
+        holder = self.evaluate(target.value)
+        self.operated("setattr", target, (value, holder), UNKNOWN)
+        for base in alternatives(holder):
             if isinstance(base, Instance):
                 strong = self.frame.name.endswith("__init__") and self.frame.receiver == base
                 self.heap.put(base, target.attr, value, strong=strong)

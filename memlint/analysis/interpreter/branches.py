@@ -11,6 +11,7 @@ from memlint.analysis.interpreter.machine import UNKNOWN
 from memlint.analysis.interpreter.optional import without_stand_ins
 from memlint.analysis.interpreter.refine import refinements
 from memlint.analysis.interpreter.state import Variables, merge
+from memlint.analysis.interpreter.throttle import throttles
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
     WITH_CUDA,
@@ -48,15 +49,20 @@ class Branches(Assignments):
         states: list[Variables | None] = []
         raises = isinstance(node.body[-1], ast.Raise)
         cuda = _needs_cuda(node.test, test)
+        rare = throttles(node.test, test)
         frame = self.frame
         for truth, body in ((True, node.body), (False, node.orelse)):
             self.scope.vars = dict(before)
             self._refine(node.test, truth=truth, certain=raises and not truth)
             without = cuda is (not truth)
             frame.without_cuda += without
+            frame.throttles += rare is truth
             states.append(self._branch(body))
+            frame.throttles -= rare is truth
             frame.without_cuda -= without
         self._continue_with(states)
+        if rare is not None and states[rare] is None:
+            frame.throttles += 1
         if cuda is not None and states[not cuda] is None:
             frame.without_cuda += 1
 
@@ -193,9 +199,10 @@ class Branches(Assignments):
             self.frame.live = False
 
     def _with(self, node: ast.With | ast.AsyncWith) -> None:
-        contexts = self.frame.contexts
+        contexts, grad = self.frame.contexts, self.frame.grad
         for item in node.items:
             value = self.evaluate(item.context_expr)
+            self.frame.grad = self.grad_under(self.frame.grad, (value,))
             for one in alternatives(value):
                 if self.is_context(one):
                     self.frame.contexts += (one,)
@@ -204,7 +211,7 @@ class Branches(Assignments):
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, self._entered(value, item.context_expr))
         self.execute_body(node.body)
-        self.frame.contexts = contexts
+        self.frame.contexts, self.frame.grad = contexts, grad
 
     def _entered(self, value: Value, node: ast.expr) -> Value:
         """What ``with value as x`` binds."""

@@ -90,10 +90,13 @@ class Calls(Activations):
     def call(self, callee: Value, args: Args, node: ast.AST) -> Value:
         """The value of ``callee(args)``."""
         self.spend()
+        if isinstance(callee, Alternatives):
+            known = [v for v in callee.values if not is_nothing(v)]
+            return join(self.call(v, args, node) for v in known)
+        return self.called_by(callee, args, node, self._called(callee, args, node))
+
+    def _called(self, callee: Value, args: Args, node: ast.AST) -> Value:
         match callee:
-            case Alternatives(values):
-                known = [v for v in values if not is_nothing(v)]
-                return join(self.call(v, args, node) for v in known)
             case Function():
                 return self.call_function(callee, args, node)
             case Class():

@@ -59,6 +59,12 @@ OPERATORS: dict[type[ast.AST], str] = {
     ast.Invert: "bitwise_not",
 }
 
+
+def operator_name(op: ast.AST) -> str:
+    """The name of an operator in :class:`~memlint.analysis.events.Called` events."""
+    return f"operator.{OPERATORS.get(type(op), type(op).__name__.lower())}"
+
+
 _OPPOSITE = {WITH_CUDA: WITHOUT_CUDA, WITHOUT_CUDA: WITH_CUDA}
 KNOWN_ITEMS = 16
 BUILTINS = frozenset(dir(builtins))
@@ -139,6 +145,7 @@ class Expressions(Access):
     def _binary(self, node: ast.BinOp) -> Value:
         left, right = self.evaluate(node.left), self.evaluate(node.right)
         value = self.binary(type(node.op), left, right, node)
+        value = self.operated(operator_name(node.op), node, (left, right), value)
         if self.frame.compiled is not None and isinstance(value, Unknown):
             return self._quotient(node, value)
         return value
@@ -200,6 +207,9 @@ class Expressions(Access):
 
     def _unary(self, node: ast.UnaryOp) -> Value:
         value = self.evaluate(node.operand)
+        return self.operated(operator_name(node.op), node, (value,), self._unary_of(node, value))
+
+    def _unary_of(self, node: ast.UnaryOp, value: Value) -> Value:
         if isinstance(node.op, ast.USub):
             form = linear(value)
             if form is not None:
@@ -224,6 +234,10 @@ class Expressions(Access):
     def _compare(self, node: ast.Compare) -> Value:
         left = self.evaluate(node.left)
         right = [self.evaluate(v) for v in node.comparators]
+        value = self._compared(node, left, right)
+        return self.operated(operator_name(node.ops[0]), node, (left, *right), value)
+
+    def _compared(self, node: ast.Compare, left: Value, right: list[Value]) -> Value:
         if isinstance(left, Tensor) and len(right) == 1:
             return self._array_operation(OPERATORS.get(type(node.ops[0]), ""), (left, *right), node)
         deps = frozenset().union(deps_of(left), *(deps_of(v) for v in right))

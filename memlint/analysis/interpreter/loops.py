@@ -183,7 +183,7 @@ class Loops(Nests):
         frame = self.frame
         entry = self.scope.vars
         header = dict(entry)
-        workers, conditions = frame.workers, frame.conditions
+        workers, conditions, rare = frame.workers, frame.conditions, frame.throttles
         opened = [OpenLoop(loop) for loop in loops]
         frame.loops.extend(opened)
         inner = opened[-1]
@@ -194,6 +194,7 @@ class Loops(Nests):
             for _ in range(PASSES):
                 inner.breaks, inner.continues, inner.accesses = [], [], []
                 inner.conditions = frame.conditions = conditions
+                inner.throttles = frame.throttles = rare
                 self.scope.vars = dict(header)
                 frame.missed = False
                 start_pass()
@@ -216,7 +217,7 @@ class Loops(Nests):
                 header = _let_go(before, header)
         finally:
             del frame.loops[len(frame.loops) - len(opened) :]
-            frame.workers, frame.conditions = workers, conditions
+            frame.workers, frame.conditions, frame.throttles = workers, conditions, rare
             frame.missed = missed
         self.note_nest(opened)
         after: list[Variables | None] = [] if endless and breaks else [header]
@@ -329,7 +330,7 @@ class Loops(Nests):
         loops[-1].iterated = first.iter
         opened = [OpenLoop(loop) for loop in loops]
         self.frame.loops.extend(opened)
-        opened[-1].conditions = self.frame.conditions
+        opened[-1].conditions, opened[-1].throttles = self.frame.conditions, self.frame.throttles
         try:
             self.assign(first.target, target)
             for condition in first.ifs:

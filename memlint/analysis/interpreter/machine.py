@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from memlint.analysis.events import Event, KernelLaunch, LoopNest, Transfer
+from memlint.analysis.events import Called, Event, KernelLaunch, LoopNest, Transfer
 from memlint.analysis.interpreter.records import LoaderRecord, ModelRecord
 from memlint.analysis.interpreter.state import Frame, Heap, Scope, Sites
 from memlint.analysis.knowledge import Args, canonical
@@ -60,6 +60,7 @@ class Machine:
         self.loaders: dict[Site, LoaderRecord] = {}
         self.models: dict[Site, ModelRecord] = {}
         self.events: list[Event] = []
+        self.called: dict[tuple[object, ...], Called] = {}
         self.spent = 0
         self.imports: set[str] = set()
 

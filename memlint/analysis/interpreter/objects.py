@@ -66,6 +66,11 @@ KEPT_AS_OBJECTS = (
     "numba.pndindex",
     "numpy.ndindex",
     "itertools.product",
+    "torch.no_grad",
+    "torch.enable_grad",
+    "torch.inference_mode",
+    "torch.autograd.no_grad",
+    "torch.autograd.enable_grad",
 )
 # Built-in functions whose result says nothing of their arguments.
 FORGETFUL = (
@@ -349,6 +354,12 @@ class Objects(Loops):
         start = Mapping((), True, self.sites.at(node))
         return self._updated(start, "update", args, None)
 
+    def _set_grad(self, args: Args, node: ast.AST) -> Value:
+        """``torch.set_grad_enabled``: a context manager, and by itself a switch."""
+        if isinstance(self.statement, ast.Expr) and self.statement.value is node:
+            self.set_grad(args)
+        return self._keep("torch.set_grad_enabled", args, node)
+
     def _partial(self, args: Args, node: ast.AST) -> Value:
         if not args.positional:
             return UNKNOWN
@@ -428,6 +439,8 @@ Objects.FUNCTIONS.update(
         "builtins.max": Objects._extreme,
         "builtins.getattr": Objects._getattr,
         "functools.partial": Objects._partial,
+        "torch.set_grad_enabled": Objects._set_grad,
+        "torch.autograd.set_grad_enabled": Objects._set_grad,
         "tqdm.trange": _kept("builtins.range"),
         "tqdm.auto.trange": _kept("builtins.range"),
     }

@@ -24,9 +24,15 @@ class Interpreter(Arrays):
     """Reads one program and tells what it finds as events."""
 
     def __init__(
-        self, source: Source, tree: ast.Module, target_device: str, index: Index | None = None
+        self,
+        source: Source,
+        tree: ast.Module,
+        target_device: str,
+        index: Index | None = None,
+        watched: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(source, tree)
+        self.watched = watched
         self._index = index
         self.target_device = target_device
         self.memo = {}
@@ -70,6 +76,7 @@ class Interpreter(Arrays):
             self.exhausted = True
         yield from self.events
         self.events = []
+        yield from self.tell_calls()
         yield from self.tell_launches()
         yield ProgramEnd(self.tree)
 
@@ -98,7 +105,8 @@ class Interpreter(Arrays):
     def _enter(self, function: Function) -> None:
         self.frame.live = True
         self.frame.loops = []
-        self.frame.conditions = self.frame.without_cuda = 0
+        self.frame.conditions = self.frame.without_cuda = self.frame.throttles = 0
+        self.grad_set = True
         self.run(function, Args(), entry=True)
 
     def _grew(self, instance: Instance) -> bool:

@@ -97,6 +97,7 @@ class OpenLoop:
     accesses: list[Access] = field(default_factory=list)
     heavy: bool = False
     conditions: int = 0
+    throttles: int = 0
 
 
 @dataclass(slots=True)
@@ -115,6 +116,10 @@ class Frame:
     returns: list[Value] = field(default_factory=list)
     yields: list[Value] = field(default_factory=list)
     conditions: int = 0
+    # More than zero in code that runs only every so many iterations of a loop around it.
+    throttles: int = 0
+    # Whether autograd records: ``None`` where it may be turned off.
+    grad: bool | None = True
     # More than zero in code that runs only where CUDA is not used.
     without_cuda: int = 0
     live: bool = True

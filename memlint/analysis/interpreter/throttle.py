@@ -1,0 +1,99 @@
+"""Conditions that hold only every so many iterations of the loop around them."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from memlint.analysis.values import Value, alternatives, made_of
+
+# What a predicate or a flag is called that is true now and then.
+NOW_AND_THEN = re.compile(
+    r"(^|_)(every|interval|freq|frequency|period|periodic|cadence|sync_gradients|debug|verbose)($|_)"
+    r"|(^|_)(should|time_to|do|is|to|need|needs)_(log|print|eval|evaluate|validate|save|report|"
+    r"checkpoint|display|plot|flush|sync|sample|summarize|write|record|dump)",
+    re.IGNORECASE,
+)
+LAST = re.compile(r"(^|_)(last|final|first|end|done|finished|warmup)($|_)", re.IGNORECASE)
+DEPTH = 6
+
+
+def throttles(test: ast.expr, value: Value) -> bool | None:
+    """The truth of ``test`` under which the program goes on only now and then, if it is such.
+
+    ``step % n == 0`` is, as are comparisons of a counter with one number, predicates that
+    are called so, and flags that were computed from any of these.
+    """
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=inner):
+            found = throttles(inner, value)
+            return None if found is None else not found
+        case ast.BoolOp(op=ast.And(), values=parts):
+            return True if any(throttles(part, value) is True for part in parts) else None
+        case ast.BoolOp(op=ast.Or(), values=parts):
+            found_parts = [throttles(part, value) for part in parts]
+            if all(part is True for part in found_parts):
+                return True
+            return False if any(part is False for part in found_parts) else None
+        case ast.Compare(ops=[op]):
+            return _compared(test, op)
+        case ast.BinOp(op=ast.Mod(), left=left) if not isinstance(left, ast.Constant):
+            # ``if step % 100: continue``
+            return False
+    if NOW_AND_THEN.search(_last_name(test)) or LAST.search(_last_name(test)):
+        return True
+    return True if _computed_by_remainder(value) else None
+
+
+def _compared(test: ast.Compare, op: ast.cmpop) -> bool | None:
+    sides = (test.left, test.comparators[0])
+    if any(_has_remainder(side) for side in sides):
+        # Of ``step % n != 0`` it is the other side that is rare.
+        return not isinstance(op, (ast.NotEq, ast.IsNot))
+    if any(NOW_AND_THEN.search(_last_name(side)) for side in sides) and not isinstance(
+        op, (ast.Lt, ast.LtE, ast.Is, ast.IsNot)
+    ):
+        return not isinstance(op, ast.NotEq)
+    if isinstance(op, (ast.Eq, ast.NotEq)) and any(_counts(side) for side in sides):
+        return isinstance(op, ast.Eq)
+    return None
+
+
+def _counts(side: ast.expr) -> bool:
+    """A name that counts iterations."""
+    name = _last_name(side).lower()
+    return bool(
+        re.search(
+            r"(^|_)(i|idx|step|steps|iter|iteration|it|batch_idx|batch|epoch|n_iter|itr)$", name
+        )
+    )
+
+
+def _has_remainder(side: ast.expr) -> bool:
+    return any(
+        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) for node in ast.walk(side)
+    )
+
+
+def _last_name(node: ast.expr) -> str:
+    while isinstance(node, (ast.Call, ast.Subscript)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return getattr(node, "id", getattr(node, "attr", ""))
+
+
+def _computed_by_remainder(value: Value, depth: int = 0) -> bool:
+    """Whether a flag, or what a predicate returns, was computed by ``%``."""
+    for one in alternatives(value):
+        made = made_of(one)
+        if made is None or depth > DEPTH:
+            continue
+        if made.name == "operator.remainder":
+            return True
+        if made.name in COMPARISONS and any(
+            _computed_by_remainder(part, depth + 1) for part in made.inputs
+        ):
+            return True
+    return False
+
+
+COMPARISONS = frozenset(f"operator.{name}" for name in ("eq", "ne", "lt", "le", "gt", "ge", "not"))

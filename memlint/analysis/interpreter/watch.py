@@ -1,0 +1,168 @@
+"""Operations that rules watch: what made each value, and under what each operation runs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from memlint.analysis.events import Called, Context, Enclosing
+from memlint.analysis.interpreter.loop_roles import role_of
+from memlint.analysis.interpreter.machine import Machine, name_of
+from memlint.analysis.knowledge import Args
+from memlint.analysis.values import (
+    Absent,
+    Bound,
+    Class,
+    Const,
+    Function,
+    Instance,
+    Linear,
+    Made,
+    Mapping,
+    Object,
+    Ref,
+    Sequence,
+    Value,
+    alternatives,
+    made_of,
+    must_be,
+    with_made,
+)
+
+GRAD_OFF = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})
+GRAD_ON = frozenset({"torch.enable_grad", "torch.autograd.enable_grad"})
+SET_GRAD = "torch.set_grad_enabled"
+NO_ARRAYS = (Const, Linear, Sequence, Mapping, Ref, Function, Class, Absent)
+
+
+class Watch(Machine):
+    """Notes of operations."""
+
+    watched: frozenset[str] = frozenset()
+    # What the program last set by ``torch.set_grad_enabled(...)`` as a call of its own.
+    grad_set: bool | None = True
+    statement: ast.stmt
+
+    def operation(
+        self, name: str, node: ast.AST, receiver: Value | None, args: Args, value: Value
+    ) -> Value:
+        """Note an operation; its result, which knows then what made it."""
+        inputs = args.positional if receiver is None else (receiver, *args.positional)
+        if name in self.watched:
+            key = (id(node), name, self.frame.grad, *(id(f.call) for f in self.stack))
+            self.called[key] = Called(
+                node,  # type: ignore[arg-type]
+                name,
+                receiver,
+                args,
+                value,
+                self.statement,
+                self.context(),
+                self.source,
+            )
+        return with_made(value, Made(name, node, inputs, tuple(args.keywords.items())))
+
+    def called_by(self, callee: Value, args: Args, node: ast.AST, value: Value) -> Value:
+        """:meth:`operation` for a call, by what it calls."""
+        match callee:
+            case Ref(name):
+                return self.operation(name, node, None, args, value)
+            case Bound(receiver, name):
+                return self.operation(f".{name}", node, receiver, args, value)
+            case Function(bound=Instance() as receiver, name=name):
+                if (short := f".{name.rpartition('.')[2]}") in self.watched:
+                    self.operation(short, node, receiver, args, value)
+        if made_of(value) is None:
+            inputs = (callee, *args.positional)
+            return with_made(value, Made("call", node, inputs, tuple(args.keywords.items())))
+        return value
+
+    def operated(
+        self, name: str, node: ast.AST, operands: tuple[Value, ...], value: Value
+    ) -> Value:
+        """:meth:`operation` for an operator, a subscript or an attribute."""
+        if all(isinstance(one, NO_ARRAYS) for one in operands):
+            return value
+        return self.operation(name, node, None, Args(operands, {}, False), value)
+
+    # Under what an operation runs
+
+    def context(self) -> Context:
+        frames = self.stack
+        loops: list[Enclosing] = []
+        rare = conditional = False
+        for frame in reversed(frames):
+            for opened in reversed(frame.loops):
+                loops.append(
+                    Enclosing(
+                        opened.loop,
+                        role_of(opened.loop, self.loaders),
+                        rare or frame.throttles > opened.throttles,
+                        conditional or frame.conditions > opened.conditions,
+                    )
+                )
+            rare = rare or frame.throttles > 0
+            conditional = conditional or frame.conditions > 0
+        frame = self.frame
+        functions = [f.function for f in frames if f.function is not None]
+        return Context(
+            tuple(reversed(loops)),
+            tuple(f.call for f in frames if f.call is not None),
+            frame.function.node if frame.function is not None else None,
+            frame.name,
+            functions[0].node if functions and frames[1].call is None else None,
+            frame.grad if self.grad_set else self.grad_set if frame.grad else False,
+            frame.contexts,
+            frame.receiver,
+            frame.compiled,
+            frame.conditions > 0,
+            frame.throttles > 0,
+        )
+
+    def surroundings(self) -> object:
+        """What of the calling code tells apart the operations of a function that it calls."""
+        if not self.watched:
+            return ()
+        return (
+            self.grad_set,
+            *(
+                (id(opened.loop.node), frame.throttles > opened.throttles)
+                for frame in self.stack
+                for opened in frame.loops
+            ),
+        )
+
+    def grad_under(self, grad: bool | None, managers: Iterable[Value]) -> bool | None:
+        """Whether autograd records under these context managers, where ``grad`` held before."""
+        for manager in managers:
+            for one in alternatives(manager):
+                name = name_of(one)
+                if name in GRAD_OFF:
+                    grad = _switched(one, "mode", on=False)
+                elif name in GRAD_ON:
+                    grad = True
+                elif name == SET_GRAD:
+                    grad = _switched(one, "mode", on=True)
+        return grad
+
+    def set_grad(self, args: Args) -> None:
+        """``torch.set_grad_enabled(mode)`` as a call of its own."""
+        mode = args.get("mode", 0)
+        self.grad_set = True if must_be(mode, True) else False if must_be(mode, False) else None
+
+    def tell_calls(self) -> Iterator[Called]:
+        """The operations that were noted, in the order of their last reading."""
+        yield from self.called.values()
+        self.called = {}
+
+
+def _switched(manager: Value, key: str, *, on: bool) -> bool | None:
+    """What a manager with a switch sets autograd to; ``on`` is what ``mode=True`` means."""
+    if not isinstance(manager, Object):
+        return on
+    mode = manager.fact(key)
+    if isinstance(mode, Absent):
+        mode = manager.fact("0")
+    if isinstance(mode, Absent) or must_be(mode, True):
+        return on
+    return (not on) if must_be(mode, False) else None
