@@ -7,7 +7,7 @@ import re
 from collections.abc import Container, Iterator
 
 from memlint.analysis.events import Loop
-from memlint.analysis.values import Instance, Object, Site, Value, alternatives, loaders_of
+from memlint.analysis.values import Instance, Object, Site, Tensor, Unknown, Value, alternatives
 
 # What loaders, and iterators over their batches, are called.
 _LOADER = re.compile(
@@ -51,7 +51,7 @@ def _yields_batches(iterated: Value | None, loaders: Container[Site]) -> bool:
         if isinstance(one, Object) and one.cls.startswith("builtins."):
             if any(_yields_batches(fact, loaders) for _, fact in one.facts):
                 return True
-        elif loaders_of(one) or (getattr(one, "origin", "") == "wrapper" and getattr(one, "loaders", None)):
+        elif isinstance(one, (Unknown, Tensor)) and one.loaders:
             return True
     return False
 

@@ -92,15 +92,15 @@ class Watch(Machine):
         loops: list[Enclosing] = []
         rare = conditional = False
         for frame in reversed(frames):
-            for opened in reversed(frame.loops):
-                loops.append(
-                    Enclosing(
-                        opened.loop,
-                        role_of(opened.loop, self.loaders),
-                        rare or frame.throttles > opened.throttles,
-                        conditional or frame.conditions > opened.conditions,
-                    )
+            loops.extend(
+                Enclosing(
+                    opened.loop,
+                    role_of(opened.loop, self.loaders),
+                    rare or frame.throttles > opened.throttles,
+                    conditional or frame.conditions > opened.conditions,
                 )
+                for opened in reversed(frame.loops)
+            )
             rare = rare or frame.throttles > 0
             conditional = conditional or frame.conditions > 0
         frame = self.frame
