@@ -1,8 +1,8 @@
 """What memlint reports in real code, beside the verdict of a reader on each finding.
 
-Every project of the corpus is linted; findings are matched with ``verdicts.json``, which maps
-``path:line rule-name`` to whether the finding is right, and why.  The versions of the projects
-are pinned, so lines stay where they are.  Prints a table in Markdown, and every finding that
+Every project of the corpus is linted; findings are matched with ``verdicts/<rule>.json``, which
+map ``path:line`` to whether the finding is right, and why.  The versions of the projects are
+pinned, so lines stay where they are.  Prints a table in Markdown, and every finding that
 nobody has read yet.
 """
 
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-VERDICTS = Path(__file__).with_name("verdicts.json")
+VERDICTS = Path(__file__).with_name("verdicts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Reported:
 
     @property
     def key(self) -> str:
-        """What the finding is called in ``verdicts.json``."""
+        """What the finding is called among the verdicts."""
         return f"{self.path}:{self.line} {self.name}"
 
 
@@ -44,10 +44,14 @@ class Verdict:
     why: str
 
 
-def read_verdicts(path: Path) -> dict[str, Verdict]:
-    """All verdicts by the key of their finding."""
-    document = json.loads(path.read_text(encoding="utf-8"))
-    return {key: Verdict(entry["right"], entry["why"]) for key, entry in document.items()}
+def read_verdicts(folder: Path) -> dict[str, Verdict]:
+    """All verdicts by the key of their finding; there is a file for each rule."""
+    verdicts = {}
+    for path in sorted(folder.glob("*.json")):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        for place, entry in document.items():
+            verdicts[f"{place} {path.stem}"] = Verdict(entry["right"], entry["why"])
+    return verdicts
 
 
 def lint(wheels: Path, selection: str | None) -> Iterator[Reported]:

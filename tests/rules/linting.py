@@ -41,21 +41,22 @@ def pack_rules() -> tuple[type[Rule], ...]:
 
 
 @cache
-def _plan() -> Plan:
-    return Plan(Settings(ROOT), pack_rules(), all_rules().rules)
+def _plan(also: str) -> Plan:
+    rules = [rule for rule in pack_rules() if rule.default_on or rule.name == also]
+    return Plan(Settings(ROOT), rules, all_rules().rules)
 
 
-def lint(text: str, name: str = "program.py") -> tuple[Finding, ...]:
-    """What the rules of the pack report in a program."""
+def lint(text: str, name: str = "program.py", *, also: str = "") -> tuple[Finding, ...]:
+    """What the default rules of the pack, and ``also`` that one, report in a program."""
     data = text.encode()
-    result = _plan().run(Job(name, name, 0, len(data), data=data))
+    result = _plan(also).run(Job(name, name, 0, len(data), data=data))
     assert result.errors == ()
     return result.findings
 
 
 def found(text: str, rule: str) -> list[Finding]:
     """What one rule reports in a program."""
-    return [finding for finding in lint(text) if finding.name == rule]
+    return [finding for finding in lint(text, also=rule) if finding.name == rule]
 
 
 def only(text: str, rule: str) -> Finding:
@@ -70,9 +71,10 @@ def marks(text: str) -> Places:
     return Counter((number, name) for number, line in lines for name in MARK.findall(line))
 
 
-def reported(text: str) -> Places:
+def reported(text: str, also: str = "") -> Places:
     """The line and rule name of each finding in a program."""
-    return Counter((finding.location.line, finding.name) for finding in lint(text))
+    findings = lint(text, also=also)
+    return Counter((finding.location.line, finding.name) for finding in findings)
 
 
 def fixed(text: str, fix: Fix) -> str:
