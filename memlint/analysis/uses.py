@@ -10,10 +10,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 # Python 3.10 has no ``except*``.
 _TRIES: tuple[type[ast.Try], ...] = (ast.Try, getattr(ast, "TryStar", ast.Try))
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -85,6 +87,16 @@ class Uses:
         """All that may take the value of ``node``, through the names it is bound to."""
         return tuple(self._taken(node))
 
+    def of_parameter(self, function: Function, name: str) -> tuple[Use, ...]:
+        """All that may take what is given for a parameter."""
+        arguments = function.args
+        every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        if not any(one.arg == name for one in every):
+            return ()
+        reach = _Reach(name, None)
+        reach.run(_body(function), alive=True)
+        return tuple(use for load in reach.loads for use in self._taken_by_load(load, function))
+
     # From an expression to what takes it
 
     def _taken(self, node: ast.expr) -> Iterator[Use]:
@@ -129,13 +141,14 @@ class Uses:
         if loads is None:
             yield Use("stored", statement, node, target.id)
             return
+        scope = self.scope_of(target)
         for load in loads:
-            yield from self._taken_by_load(load, target)
+            yield from self._taken_by_load(load, scope)
 
-    def _taken_by_load(self, load: ast.Name, target: ast.Name) -> Iterator[Use]:
+    def _taken_by_load(self, load: ast.Name, scope: ast.AST) -> Iterator[Use]:
         if isinstance(load.ctx, ast.Store):  # ``v += ...``
             yield Use("updated", self._parents[load], load)
-        elif self.scope_of(load) is not self.scope_of(target):
+        elif self.scope_of(load) is not scope:
             yield Use("captured", load, load, load.id)
         else:
             yield from self._taken(load)
@@ -173,9 +186,8 @@ class Uses:
             for node in ast.walk(scope)
         ):
             return None
-        reach = _Reach(target)
-        body = [scope.body] if isinstance(scope, ast.Lambda) else scope.body  # type: ignore[attr-defined]
-        reach.run(body, alive=False)
+        reach = _Reach(target.id, target)
+        reach.run(_body(scope), alive=False)
         return tuple(reach.loads)
 
 
@@ -190,11 +202,16 @@ def uses_in(tree: ast.Module) -> Uses:
     return found
 
 
+def _body(scope: ast.AST) -> list[ast.AST]:
+    """What runs when a scope is entered."""
+    if isinstance(scope, ast.Lambda):
+        return [scope.body]
+    return list(scope.body)  # type: ignore[attr-defined]
+
+
 def _runs_inside(node: ast.AST, scope: ast.AST) -> bool:
     """Whether a child of a definition is evaluated in it, not where it stands."""
-    if isinstance(scope, ast.Lambda):
-        return node is scope.body
-    return any(node is statement for statement in scope.body)  # type: ignore[attr-defined]
+    return any(node is one for one in _body(scope))
 
 
 def _use(above: ast.AST | None, node: ast.expr, parents: dict[ast.AST, ast.AST]) -> Use:
@@ -287,9 +304,9 @@ class _Reach:
     The state is whether the name may hold the value of the definition at hand.
     """
 
-    def __init__(self, target: ast.Name) -> None:
+    def __init__(self, name: str, target: ast.Name | None) -> None:
         self._target = target
-        self._name = target.id
+        self._name = name
         self._seen: set[int] = set()
         self._jumps: list[list[bool]] = []
         # Whether the definition may have been reached since a ``try`` began.

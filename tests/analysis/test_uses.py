@@ -161,3 +161,13 @@ def test_scopes() -> None:
     assert isinstance(found.scope_of(names["y"]), ast.Lambda)
     assert found.class_of(names["y"]) is tree.body[0]
     assert uses_in(tree) is found
+
+
+def test_parameters() -> None:
+    tree = ast.parse("def f(v, *, w):\n    print(v)\n    v = w\n    return v\n")
+    (function,) = tree.body
+    assert isinstance(function, ast.FunctionDef)
+    found = Uses(tree)
+    assert [use.kind for use in found.of_parameter(function, "v")] == ["argument"]
+    assert [use.kind for use in found.of_parameter(function, "w")] == ["returned"]
+    assert found.of_parameter(function, "x") == ()
