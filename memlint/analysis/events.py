@@ -329,8 +329,8 @@ class Called:
     its receiver, "operator.matmul" for ``@`` (the names are those of :mod:`operator`, told
     where an operand is an array), "operator.getitem" for a subscript of an array, ".T" for
     an attribute that is a view.  ``receiver`` is what a method is called on, else ``None``;
-    the operands of operators are in ``args``.  ``value`` is the result.  An operation is
-    told once for each way that leads to it.
+    the operands of operators are in ``args``, where "key" holds that of an element stored to.
+    ``value`` is the result.  An operation is told once for each way that leads to it.
     """
 
     node: ast.expr

@@ -153,7 +153,7 @@ class Access(Watch):
             value, (Sequence, Mapping)
         ):
             return self.operated(
-                "operator.getitem", node, (plain(base), *_key_values(items)), value
+                "operator.getitem", node, (plain(base), *key_values(items)), value
             )
         return value
 
@@ -351,7 +351,7 @@ def _picks_element(tensor: Tensor, items: tuple[Value | SliceValue, ...]) -> boo
     return len(items) == rank or (rank is None and len(items) > 1)
 
 
-def _key_values(items: tuple[Value | SliceValue, ...]) -> tuple[Value, ...]:
+def key_values(items: tuple[Value | SliceValue, ...]) -> tuple[Value, ...]:
     """The keys of a subscript as values: a slice as the sequence of its bounds."""
     return tuple(
         Sequence("slice", (item.start, item.stop, item.step))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from memlint.analysis.interpreter.access import key_values
 from memlint.analysis.interpreter.calls import Calls
 from memlint.analysis.interpreter.expressions import operator_name
 from memlint.analysis.interpreter.machine import UNKNOWN
@@ -76,7 +77,8 @@ class Assignments(Calls):
         target = node.target
         if isinstance(target, ast.Subscript):
             base, items = self.target_subscript(target, "update")
-            self.operated(f"operator.i{operator_name(node.op)[9:]}", node, (base, value), UNKNOWN)
+            name = f"operator.i{operator_name(node.op)[9:]}"
+            self.operated(name, node, (base, value), UNKNOWN, key_values(items))
             self._store_item(base, items, UNKNOWN)
             return
         old = self.evaluate(target)
@@ -102,7 +104,9 @@ class Assignments(Calls):
                 self._assign_attribute(target, value)
             case ast.Subscript():
                 base, items = self.target_subscript(target, "store")
-                self.operated("operator.setitem", target, (value, base), UNKNOWN)
+                self.operated(
+                    "operator.setitem", target, (value, base), UNKNOWN, key_values(items)
+                )
                 self._store_item(base, items, value)
 
     def _assign_attribute(self, target: ast.Attribute, value: Value) -> None:

@@ -78,12 +78,19 @@ class Watch(Machine):
         return value
 
     def operated(
-        self, name: str, node: ast.AST, operands: tuple[Value, ...], value: Value
+        self,
+        name: str,
+        node: ast.AST,
+        operands: tuple[Value, ...],
+        value: Value,
+        key: tuple[Value, ...] = (),
     ) -> Value:
-        """:meth:`operation` for an operator, a subscript or an attribute."""
+        """:meth:`operation` for an operator, a subscript or an attribute; ``key`` is that of
+        what is stored to."""
         if all(isinstance(one, NO_ARRAYS) for one in operands):
             return value
-        return self.operation(name, node, None, Args(operands, {}, False), value)
+        keywords: dict[str, Value] = {"key": Sequence("tuple", key)} if key else {}
+        return self.operation(name, node, None, Args(operands, keywords, False), value)
 
     # Under what an operation runs
 
