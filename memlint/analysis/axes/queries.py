@@ -124,6 +124,16 @@ def permutation(swaps: tuple[Swap, ...], rank: int) -> tuple[int, ...]:
     return tuple(order)
 
 
+def fewest_runs(layout: Layout) -> int:
+    """Into how many runs of axes that follow each other in memory an array of unknown rank
+    falls at least, where none of its axes is of size 1; 0 where that is not known."""
+    loose = layout.loose
+    if loose is None or loose.units or loose.broadcast or loose.shuffled:
+        return 0
+    orders = [permutation(loose.swaps, rank) for rank in _ranks(loose.swaps)]
+    return min(1 + sum(b != a + 1 for a, b in pairwise(order)) for order in orders)
+
+
 def _moves(swaps: tuple[Swap, ...], rank: int) -> bool:
     return permutation(swaps, rank) != tuple(range(rank))
 

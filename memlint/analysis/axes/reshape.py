@@ -17,7 +17,7 @@ from memlint.analysis.axes.model import (
     resolve,
     unknown_strides,
 )
-from memlint.analysis.axes.queries import contiguous
+from memlint.analysis.axes.queries import contiguous, fewest_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ def reshape(layout: Layout, sizes: Sequence[Size]) -> tuple[Layout, bool | None]
     if is_dense is True:
         return dense(target), False
     if layout.axes is None:
-        copies = None
-        if len(target) == 1 and layout.loose is not None and layout.loose.swaps:
-            copies = True if is_dense is False and not layout.loose.broadcast else None
+        runs = 0 if is_dense is None else fewest_runs(layout)
+        # Each run of axes that follow each other in memory takes an axis of its own.
+        copies = True if sum(size != 1 for size in target) < runs else None
         return (dense(target) if copies else unknown_strides(target)), copies
     return regroup(layout, _groups(layout.axes, target), target)
 
@@ -191,8 +191,8 @@ def _in_place(axes: list[Axis], group: Group) -> bool | None:
         return True
     pairs = [mergeable(outer, inner) for outer, inner in pairwise(axes)]
     if not group.sure and not all(pairs):
-        merges = len(group.new) < len(axes)
-        return False if merges and all(pair is False for pair in pairs) else None
+        runs = 1 + pairs.count(False)
+        return False if len(group.new) < runs else None
     if False in pairs:
         return False
     return None if None in pairs else True

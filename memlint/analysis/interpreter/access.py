@@ -11,7 +11,7 @@ from memlint.analysis import knowledge
 from memlint.analysis.axes import dense_any_rank
 from memlint.analysis.interpreter.machine import UNKNOWN, dotted, text_of
 from memlint.analysis.interpreter.watch import Watch
-from memlint.analysis.knowledge import SliceValue
+from memlint.analysis.knowledge import Args, SliceValue
 from memlint.analysis.linear import add, linear, of_linear, symbol_value
 from memlint.analysis.values import (
     Absent,
@@ -21,7 +21,6 @@ from memlint.analysis.values import (
     Const,
     Function,
     Instance,
-    Linear,
     Mapping,
     Object,
     Partial,
@@ -119,18 +118,25 @@ class Access(Watch):
     def shape_of(self, node: ast.expr, base: Value) -> Value:
         """The shape of an array whose rank may not be known."""
         if isinstance(base, Tensor) and base.sizes is not None:
+            text = text_of(node)
             items = tuple(
-                Const(s)
-                if isinstance(s, int)
-                else s
-                if isinstance(s, Linear)
-                else self.size_symbol(text_of(node), axis)
-                for axis, s in enumerate(base.sizes)
+                knowledge.value_of(size) or self.size_symbol(text, axis, base)
+                for axis, size in enumerate(base.sizes)
             )
             return Sequence("tuple", items)
-        return Object(
-            "memlint.shape", self.sites.at(node, "shape"), (("of", Const(text_of(node))),)
-        )
+        facts = (("of", Const(text_of(node))), ("array", base))
+        return Object("memlint.shape", self.sites.at(node, "shape"), facts)
+
+    def size_of_array(self, array: Value, args: Args, node: ast.AST) -> Value | None:
+        """``x.size()`` and ``x.size(0)`` of torch, where the sizes are not known."""
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            return None
+        axis = args.get("dim", 0)
+        if isinstance(axis, Absent):
+            return self.shape_of(node.func.value, array)
+        if isinstance(axis, Const) and type(axis.value) is int:
+            return self.size_symbol(text_of(node.func.value), axis.value, array)
+        return None
 
     def instance_attribute(self, instance: Instance, name: str, node: ast.AST) -> Value:
         raise NotImplementedError
@@ -239,7 +245,8 @@ class Access(Watch):
                 axis = items[0]
                 text = shape.fact("of")
                 if isinstance(axis, Const) and isinstance(axis.value, int):
-                    return self.size_symbol(str(getattr(text, "value", "")), axis.value)
+                    array = shape.fact("array")
+                    return self.size_symbol(str(getattr(text, "value", "")), axis.value, array)
                 return UNKNOWN
             case Function() | Partial():
                 return self.launcher(base, node)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
+from memlint.analysis.axes import dense
 from memlint.analysis.interpreter.access import key_values
 from memlint.analysis.interpreter.calls import Calls
 from memlint.analysis.interpreter.expressions import operator_name
 from memlint.analysis.interpreter.machine import UNKNOWN
 from memlint.analysis.knowledge import SliceValue
+from memlint.analysis.knowledge.numbers import size_of
 from memlint.analysis.values import (
     Absent,
     Alternatives,
@@ -24,6 +27,7 @@ from memlint.analysis.values import (
     alternatives,
     join,
     plain,
+    with_made,
 )
 
 # A context manager that is held by one worker at a time, whatever it is made by.
@@ -45,7 +49,30 @@ class Assignments(Calls):
             return
         value = self.evaluate(node.value)
         for target in node.targets:
+            self._learn_rank(target, node.value, value)
             self.assign(target, value)
+
+    def _learn_rank(self, target: ast.expr, node: ast.expr, value: Value) -> None:
+        """``b, t, c = x.shape`` tells how many axes a parameter has."""
+        if not isinstance(target, (ast.Tuple, ast.List)) or not isinstance(value, Object):
+            return
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr="shape"):
+                fewest = 3  # data frames have two axes
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="size"), args=[]):
+                fewest = 2
+            case _:
+                return
+        count = len(target.elts)
+        array = self.scope.vars.get(name)
+        starred = any(isinstance(one, ast.Starred) for one in target.elts)
+        if value.cls != "memlint.shape" or starred or count < fewest:
+            return
+        if not isinstance(array, Unknown) or array.origin not in ("parameter", "torch", "numpy"):
+            return
+        sizes = [size_of(self._unpacked(value, axis)) for axis in range(count)]
+        tensor = replace(self.assumed_tensor(array), layout=dense(sizes))
+        self.scope.vars[name] = tensor if array.made is None else with_made(tensor, array.made)
 
     def _parallel(self, node: ast.Assign) -> bool:
         """``a, b = x, y``: each target gets its own value."""
@@ -162,7 +189,8 @@ class Assignments(Calls):
                 return items[index] if index < len(items) else UNKNOWN
             case Object(cls="memlint.shape"):
                 text = value.fact("of")
-                return self.size_symbol(str(getattr(text, "value", "")), index)
+                array = value.fact("array")
+                return self.size_symbol(str(getattr(text, "value", "")), index, array)
             case Unknown():
                 return Unknown(value.origin, value.deps, value.loaders, value.devices)
         return self.element(value)

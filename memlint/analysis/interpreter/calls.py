@@ -92,7 +92,7 @@ class Calls(Activations):
         self.spend()
         if isinstance(callee, Alternatives):
             known = [v for v in callee.values if not is_nothing(v)]
-            return join(self.call(v, args, node) for v in known)
+            return self.each_called(known, args, node)
         return self.called_by(callee, args, node, self._called(callee, args, node))
 
     def _called(self, callee: Value, args: Args, node: ast.AST) -> Value:
@@ -153,6 +153,8 @@ class Calls(Activations):
         elif name == "share_memory_":
             self.mark_shared(receiver)
         result = knowledge.call_method(receiver, name, args, node, self.sites.at(node))
+        if result is None and name == "size":
+            result = self.size_of_array(receiver, args, node)
         if result is None:
             loaders = receiver.loaders if keeps_memory(name) else frozenset()
             return Unknown(loaders=loaders, devices=receiver.devices)
@@ -168,6 +170,8 @@ class Calls(Activations):
             return receiver
         if name in POINTERS:
             return self.pointer_of(receiver, name, node)
+        if name == "size" and (size := self.size_of_array(receiver, args, node)) is not None:
+            return size
         if name in ("items", "values"):
             inner = Unknown(loaders=receiver.loaders, devices=receiver.devices)
             element = inner if name == "values" else Sequence("tuple", (UNKNOWN, inner))

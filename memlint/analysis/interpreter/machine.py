@@ -28,6 +28,7 @@ from memlint.analysis.values import (
     Value,
     join,
     loaders_of,
+    made_of,
 )
 from memlint.source.model import Source
 
@@ -105,9 +106,13 @@ class Machine:
 
     # Symbols
 
-    def size_symbol(self, text: str, axis: int) -> Linear:
-        """The length of an axis of the array that ``text`` names in this frame."""
-        owner = self.frame.function.node if self.frame.function is not None else self.tree
+    def size_symbol(self, text: str, axis: int, array: Value | None = None) -> Linear:
+        """The length of an axis of the array that ``text`` names in this frame.
+
+        Arrays that different operations made are different, also under the same name."""
+        owner: ast.AST = self.tree if self.frame.function is None else self.frame.function.node
+        if array is not None and (made := made_of(array)) is not None:
+            owner = made.node
         site = self.sites.at(owner, f"size of {text}")
         return symbol_value(Symbol("size", f"{text}.shape[{axis}]", site))
 

@@ -388,7 +388,7 @@ class Objects(Loops):
             if known is not None:
                 return known
         if isinstance(node, ast.Call) and node.args and not isinstance(value, (Sequence, Mapping)):
-            return self.size_symbol(ast.unparse(node.args[0]), 0)
+            return self.size_symbol(ast.unparse(node.args[0]), 0, value)
         return UNKNOWN
 
     def _getattr(self, args: Args, node: ast.AST) -> Value:

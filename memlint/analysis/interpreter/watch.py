@@ -24,6 +24,7 @@ from memlint.analysis.values import (
     Sequence,
     Value,
     alternatives,
+    join,
     made_of,
     must_be,
     with_made,
@@ -42,6 +43,17 @@ class Watch(Machine):
     # What the program last set by ``torch.set_grad_enabled(...)`` as a call of its own.
     grad_set: bool | None = True
     statement: ast.stmt
+    # The call that is read once more, since it may be of another object.
+    again: ast.AST | None = None
+
+    def each_called(self, callees: Iterable[Value], args: Args, node: ast.AST) -> Value:
+        """The value of a call that may be of any of ``callees``, told as one operation."""
+        before, results = self.again, []
+        for callee in callees:
+            results.append(self.call(callee, args, node))
+            self.again = node
+        self.again = before
+        return join(results)
 
     def operation(
         self, name: str, node: ast.AST, receiver: Value | None, args: Args, value: Value
@@ -50,10 +62,19 @@ class Watch(Machine):
         inputs = args.positional if receiver is None else (receiver, *args.positional)
         if name in self.watched:
             key = (id(node), name, self.frame.grad, *(id(f.call) for f in self.stack))
+            told = receiver
+            before = self.called.get(key)
+            if (
+                node is self.again
+                and before is not None
+                and None not in (receiver, before.receiver)
+            ):
+                told = join(one for one in (before.receiver, receiver) if one is not None)
+                value = join((before.value, value))
             self.called[key] = Called(
                 node,  # type: ignore[arg-type]
                 name,
-                receiver,
+                told,
                 args,
                 value,
                 self.statement,

@@ -53,8 +53,12 @@ def elementwise(call: Call) -> Value | None:
     numpy_like = call.lib in ("numpy", "cupy")
     if numpy_like and not isinstance(call.get("order"), Absent):
         return None
-    layout = axes.elementwise([operand.layout for operand in operands], numpy_like)
-    if _unseen_operand(call) and not _first_decides(call, operands, numpy_like):
+    decided = _first_decides(call, operands, numpy_like)
+    layouts = [operand.layout for operand in operands]
+    if decided and layouts[0].axes is not None:
+        layouts = [layout for layout in layouts if layout.axes is not None]
+    layout = axes.elementwise(layouts, numpy_like)
+    if _unseen_operand(call) and not decided:
         layout = OPAQUE
     dtype = call.options[0] if call.options else _common_dtype(call, operands)
     if not isinstance(call.get("dtype"), Absent):

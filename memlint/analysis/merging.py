@@ -1,0 +1,77 @@
+"""Whether the shape of a view asks for axes to be merged that a permutation has put apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from memlint.analysis import axes
+from memlint.analysis.axes import Axis, Layout, Size
+from memlint.analysis.knowledge.model import Args
+from memlint.analysis.knowledge.numbers import shape_of
+from memlint.analysis.values import Absent, Ref, Tensor, Value, alternatives, made_of
+
+# So many operations are looked back.
+_FOLLOWED = 6
+
+
+def cannot_view(tensor: Tensor, name: str, args: Args) -> bool:
+    """Whether ``tensor.view(*args)`` (or ``view_as``) surely fails because of the order of its
+    axes; gaps between elements, which it may have besides, are not counted."""
+    if tensor.lib in ("numpy", "cupy") or tensor.born is None or args.open:
+        return False
+    if _squeezed(tensor):
+        return False
+    shapes = _shapes(name, args)
+    layout = _without_gaps(tensor.layout)
+    return bool(shapes) and all(
+        shape is not None and axes.reshape(layout, shape)[1] is True for shape in shapes
+    )
+
+
+def _squeezed(tensor: Tensor) -> bool:
+    """Whether an axis was squeezed on the way: who does that may know of another of size 1."""
+    value: Value = tensor
+    for _ in range(_FOLLOWED):
+        made = made_of(value)
+        if made is None or not made.inputs:
+            return False
+        if made.name.rpartition(".")[2] == "squeeze":
+            return True
+        value = made.inputs[0]
+    return False
+
+
+def _shapes(name: str, args: Args) -> list[tuple[Size, ...] | None]:
+    if name == ".view_as":
+        others = alternatives(args.get("other", 0))
+        return [one.sizes if isinstance(one, Tensor) else None for one in others]
+    given = args.positional
+    if (size := args.get("size")) != Absent():
+        given = (size,)
+    if not given or any(isinstance(one, Ref) for one in given) or "dtype" in args.keywords:
+        return []
+    if len(given) == 1:
+        return [shape_of((one,)) for one in alternatives(given[0])]
+    return [shape_of(given)]
+
+
+def _without_gaps(layout: Layout) -> Layout:
+    """The layout as if every axis were walked from end to end."""
+    if layout.axes is None:
+        return layout
+    places = [axis.memory for axis in layout.axes if axis.memory is not None]
+    if len(places) != len(set(places)):
+        return axes.OPAQUE
+    return (
+        axes.OPAQUE
+        if any(map(_is_stretched, layout.axes))
+        else Layout(tuple(map(_whole, layout.axes)), layout.memory)
+    )
+
+
+def _is_stretched(axis: Axis) -> bool:
+    return axis.memory is None and axis.size != 1
+
+
+def _whole(axis: Axis) -> Axis:
+    return axis if axis.memory is None else replace(axis, step=1, whole=True)
