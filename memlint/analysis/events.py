@@ -143,6 +143,43 @@ class SlotStore:
 
 
 @dataclass(frozen=True, slots=True)
+class LaneAccess:
+    """Final: an access of an array that the threads of a GPU make side by side, in a ``kernel``
+    that is written in Python (``numba.cuda.jit``, ``cupyx.jit.rawkernel``).
+
+    Symbols of kind "lane" are the place of the thread along "x", "y" and "z"; the threads of a
+    warp follow each other along x.  ``block_width`` is how many threads of a block lie along x,
+    where a launch tells.  The other fields are those of :class:`Access`.
+    """
+
+    node: ast.AST
+    array: str
+    value: Value
+    index: tuple[Value | SliceValue, ...]
+    mode: str
+    loops: tuple[Loop, ...]
+    kernel: ast.AST
+    launched: bool
+    block_width: Value
+
+
+@dataclass(frozen=True, slots=True)
+class SharedUpdate:
+    """A store that adds to what an array holds (``x[k] += v``, ``x[k] = max(x[k], v)``), made
+    in a ``loop`` whose iterations run in parallel on the same array.
+
+    ``bound`` are the names that an iteration of the loop binds, ``None`` where the store is in
+    another function than the loop.
+    """
+
+    access: Access
+    loop: Loop
+    compiled: Compiled
+    bound: frozenset[str] | None
+    function: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Argument:
     """One argument of a launch: its text, its value, the parameter that takes it.
 
@@ -355,6 +392,8 @@ Event = (
     | ProgramEnd
     | LoopNest
     | SlotStore
+    | SharedUpdate
+    | LaneAccess
     | KernelLaunch
     | LoaderBuilt
     | ModelPlaced

@@ -46,8 +46,8 @@ class Symbol:
     """An integer whose value is not known but whose identity is: a loop index, a thread
     number, the length of an axis, a name.
 
-    ``kind`` is "loop", "thread", "rank", "size", "workers" (how many run at once) or
-    "quotient" (what is computed by a whole division by the name).
+    ``kind`` is "loop", "thread", "rank", "lane" (a thread of a GPU), "size", "workers" (how
+    many run at once) or "quotient" (what is computed by a whole division by the name).
     """
 
     kind: str

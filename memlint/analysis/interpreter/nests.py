@@ -5,9 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from memlint.analysis.events import Access, Compiled, Loop, LoopNest, SlotStore, Workers
+from memlint.analysis.events import (
+    Access,
+    Compiled,
+    Loop,
+    LoopNest,
+    SharedUpdate,
+    SlotStore,
+    Workers,
+)
 from memlint.analysis.interpreter.machine import text_of
-from memlint.analysis.interpreter.state import OpenLoop
+from memlint.analysis.interpreter.state import Frame, OpenLoop
 from memlint.analysis.interpreter.statements import Statements
 from memlint.analysis.knowledge import Args, SliceValue
 from memlint.analysis.linear import add, linear, of_linear
@@ -82,7 +90,9 @@ class Nests(Statements):
             self.emit(nest)
         for slot in self.frame.slots.values():
             self.emit(slot)
-        self.frame.nests, self.frame.slots = {}, {}
+        for update in self.frame.updates.values():
+            self.emit(update)
+        self.frame.nests, self.frame.slots, self.frame.updates = {}, {}, {}
 
     def note_work(self, callee: Value) -> None:
         """A call in the body of a compiled loop."""
@@ -114,6 +124,7 @@ class Nests(Statements):
             frame.loops[-1].accesses.append(access)
         if mode != "load" and frame.workers is not None:
             self._note_slot(access, frame.workers)
+            self._note_update(access)
 
     def note_view(self, receiver: Tensor, name: str, args: Args, node: ast.AST) -> None:
         """``x.select(1, j)``, ``x.narrow(1, j, 1)`` and ``x.take(j, axis=1)`` as ``x[:, j]``."""
@@ -164,6 +175,48 @@ class Nests(Statements):
             locked=self.is_locked(access.node),
             shared=bool(sites) and all(site in self.shared for site in sites),
             called=frame.call is not None,
+        )
+
+    def _note_update(self, access: Access) -> None:
+        """A store that needs what the element held, where a parallel loop runs it."""
+        parallel = next(self._parallel_loops(), None)
+        if parallel is None or (access.mode == "store" and not self._reads_back(access)):
+            return
+        loop, frame = parallel
+        inner = [f.function.node for f in self.stack[self.stack.index(frame) + 1 :] if f.function]
+        sites = [
+            v.site.node for v in alternatives(access.value) if isinstance(v, Tensor) and v.site
+        ]
+        if any(_inside(made, body) for made in sites for body in (loop.node, *inner)):
+            return
+        assert frame.compiled is not None
+        here = frame is self.frame
+        bound = frozenset(
+            node.id
+            for node in (ast.walk(loop.node) if here else ())
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        )
+        self.frame.updates[id(access.node)] = SharedUpdate(
+            access, loop, frame.compiled, bound if here else None, self.frame.name
+        )
+
+    def _parallel_loops(self) -> Iterator[tuple[Loop, Frame]]:
+        """The parallel loops around this place, outermost first, with their functions; only
+        the first of them runs in parallel."""
+        for frame in self.stack:
+            if frame.compiled is not None and frame.compiled.parallel:
+                for opened in frame.loops:
+                    if opened.loop.kind == "prange":
+                        yield opened.loop, frame
+
+    def _reads_back(self, access: Access) -> bool:
+        """``x[k] = x[k] + v``."""
+        text = ast.unparse(access.node)
+        return bool(self.frame.loops) and any(
+            other.mode == "load"
+            and other.statement is access.statement
+            and ast.unparse(other.node) == text
+            for other in self.frame.loops[-1].accesses
         )
 
     def _spread(self, workers: Workers) -> Loop | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.events import Event, LoaderBuilt, ModelPlaced, ProgramEnd, Use
 from memlint.analysis.index import Index
-from memlint.analysis.interpreter.arrays import Arrays
+from memlint.analysis.interpreter.lanes import Lanes
 from memlint.analysis.interpreter.layers import Parts
 from memlint.analysis.interpreter.machine import OutOfBudgetError, text_of
 from memlint.analysis.interpreter.records import ModelRecord
@@ -20,7 +20,7 @@ FORMAT_WORDS = ("memory_format", "torch.channels_last", "import channels_last")
 TRAINING_WORDS = ("backward(", "training_step", "optim.")
 
 
-class Interpreter(Arrays):
+class Interpreter(Lanes):
     """Reads one program and tells what it finds as events."""
 
     def __init__(
@@ -51,6 +51,7 @@ class Interpreter(Arrays):
         self.iterated = set()
         self.declared = {}
         self.pending = {}
+        self.lane_accesses = {}
         self.backends = []
         self.addresses = {}
         self.argument_types = {}
@@ -78,6 +79,7 @@ class Interpreter(Arrays):
         self.events = []
         yield from self.tell_calls()
         yield from self.tell_launches()
+        yield from self.tell_lanes()
         yield ProgramEnd(self.tree)
 
     exhausted: bool = False

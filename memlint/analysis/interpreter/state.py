@@ -6,7 +6,15 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from memlint.analysis.events import Access, Compiled, Loop, LoopNest, SlotStore, Workers
+from memlint.analysis.events import (
+    Access,
+    Compiled,
+    Loop,
+    LoopNest,
+    SharedUpdate,
+    SlotStore,
+    Workers,
+)
 from memlint.analysis.values import Absent, Function, Instance, Site, Value, join
 
 Variables = dict[str, Value]
@@ -127,6 +135,7 @@ class Frame:
     missed: bool = False
     nests: dict[int, LoopNest] = field(default_factory=dict)
     slots: dict[int, SlotStore] = field(default_factory=dict)
+    updates: dict[int, SharedUpdate] = field(default_factory=dict)
 
 
 class Heap:
