@@ -230,6 +230,21 @@ class Transfer:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerCode:
+    """What a loader's workers run, as far as it is in the program.
+
+    ``moves`` are moves to CUDA in the dataset's methods, its transforms and the collate
+    function; ``work`` is a call in ``__getitem__`` that decodes or computes;
+    ``unpinned`` is the class of the program whose objects the loader yields and does not
+    know how to pin.
+    """
+
+    moves: tuple[Transfer, ...] = ()
+    work: ast.AST | None = None
+    unpinned: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class LoaderBuilt:
     """Final: a ``torch.utils.data.DataLoader`` (or a subclass), and what became of its batches.
 
@@ -238,6 +253,7 @@ class LoaderBuilt:
     known.  ``direct`` tells that all of them stand in the call at ``node``; ``partial`` is
     the ``functools.partial`` that gives others.  ``batch`` is what its dataset and collate
     function yield.  ``torch`` is the name under which the module knows torch, if it does.
+    ``in_workers`` is about the code that its workers run.
     """
 
     source: Source
@@ -251,10 +267,31 @@ class LoaderBuilt:
     direct: bool
     partial: ast.AST | None = None
     torch: str = ""
+    in_workers: WorkerCode = field(default_factory=WorkerCode)
 
     def argument(self, name: str) -> Value:
         """The argument of this name; ``Absent`` where it is surely not given."""
         return self.arguments.get(name, Absent())
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetAttribute:
+    """Final: an attribute in which a dataset keeps Python objects, one for each sample.
+
+    It is stored at ``node``.  ``what`` says in words what is kept; ``sure`` tells that there
+    are as many as a file or a folder has entries, ``table`` that it is a data frame.
+    ``loaders`` are the loaders of the program that read the dataset, none where nothing in
+    the program does.
+    """
+
+    source: Source
+    node: ast.expr
+    name: str
+    cls: str
+    what: str
+    sure: bool
+    table: bool
+    loaders: tuple[LoaderBuilt, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,5 +433,6 @@ Event = (
     | LaneAccess
     | KernelLaunch
     | LoaderBuilt
+    | DatasetAttribute
     | ModelPlaced
 )

@@ -18,6 +18,7 @@ from memlint.analysis.values import (
     WITH_CUDA,
     WRAPPER,
     Absent,
+    Class,
     Const,
     Function,
     Instance,
@@ -111,7 +112,7 @@ class Devices(Models):
         collate = record.arguments.get("collate_fn", Absent())
         return join(self._collated(item, one, record.node) for one in alternatives(collate))
 
-    def _collated(self, item: Value, collate: Value, node: ast.Call) -> Value:
+    def _collated(self, item: Value, collate: Value, node: ast.AST) -> Value:
         if is_nothing(collate) or collate == Ref("torch.utils.data.default_collate"):
             found = list(leaves(item))
             if found and all(isinstance(leaf, (Const, Linear)) for leaf in found):
@@ -123,7 +124,9 @@ class Devices(Models):
             return Tensor("torch", OPAQUE, devices=devices)
         if isinstance(collate, Ref) and collate.name.startswith("numpy."):
             return Tensor("numpy", OPAQUE)
-        if isinstance(collate, (Function, Partial, Instance)):
+        if isinstance(collate, Class):
+            node = collate.node
+        if isinstance(collate, (Class, Function, Partial, Instance)):
             return self.call(collate, Args((Sequence("list", None, item),), {}, False), node)
         return UNKNOWN
 

@@ -6,7 +6,7 @@ import ast
 
 from memlint.analysis.events import Transfer
 from memlint.analysis.interpreter.calls import facts_of
-from memlint.analysis.interpreter.devices import Devices
+from memlint.analysis.interpreter.datasets import Datasets
 from memlint.analysis.interpreter.machine import UNKNOWN, text_of
 from memlint.analysis.interpreter.models import PRECISE
 from memlint.analysis.knowledge import Args
@@ -35,7 +35,7 @@ PARSER, NAMESPACE = "argparse.ArgumentParser", "argparse.Namespace"
 FLAGS = {"store_true": Const(False), "store_false": Const(True)}
 
 
-class Frameworks(Devices):
+class Frameworks(Datasets):
     """Accelerate, Lightning and argparse."""
 
     # The options of each argument parser, with their defaults.

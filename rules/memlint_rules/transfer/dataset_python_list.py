@@ -1,0 +1,169 @@
+"""MEM207 dataset-python-list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.analysis.events import DatasetAttribute, LoaderBuilt
+from memlint.analysis.loaders import has_workers, name_of
+from memlint.analysis.values import Absent, constants
+from memlint.findings import Confidence, Severity
+from memlint.rule import Draft, Needs, Related, Rule
+
+HELP = (
+    "keep the samples in a tensor, an Arrow table or a memory map: fixed-width records as one "
+    "tensor, strings as one uint8 tensor of their bytes with a tensor of offsets. On Python 3.14 "
+    "(forkserver), macOS and Windows (spawn) every worker is sent a pickled copy at the start, of "
+    "NumPy arrays too, while tensors are shared and memory maps opened in the worker cost nothing"
+)
+FRESH = frozenset({"spawn", "forkserver"})
+
+
+class DatasetPythonList(Rule):
+    """The samples of a dataset are Python objects, which every worker comes to own a copy of.
+
+    ## What it does
+
+    Reports an attribute of a dataset that holds an entry for each sample as Python objects (a
+    list of paths, strings, tuples or dictionaries, what `json.load` gives, `df.to_dict(...)`, an
+    array of objects, a data frame) where a `DataLoader` of the program reads the dataset in
+    worker processes.
+
+    ## Why it is slow
+
+    Forked workers share the parent's memory until somebody writes to it. Reading a Python
+    object writes to it: its reference count changes, and the page that it lies on is copied. In
+    the course of an epoch each worker comes to own a copy of all the objects. Measured with two
+    million paths: a list, a tuple or an array of objects takes a worker from 46 to 199 MiB in
+    one epoch, a fixed-width array of bytes from 11 to 15 MiB (Python 3.11, fork);
+    `gc.freeze()` does not help. Where workers are not forked (the default of Python 3.14, macOS
+    and Windows), the objects are pickled to each of them at the start instead.
+
+    It grows with the number of samples times that of workers: thousands of samples do not
+    matter, millions fill the host.
+
+    ## When it is silent
+
+    - the loader has no workers, or nothing in the program reads the dataset through a loader
+      (there it is reported at low confidence only for `num_workers` nobody knows);
+    - tensors, arrays of numbers or fixed-width strings, Arrow tables, memory maps, open files;
+    - lists of tensors or arrays: beside these their objects weigh nothing;
+    - attributes that are not taken by the index of a sample: class names, vocabularies, options;
+    - collections of fewer than 10,000 entries, where that is known, and values nobody can see
+      into.
+
+    ## Example
+
+    ```python
+    import json
+
+    from torch.utils.data import DataLoader, Dataset
+
+
+    class Captions(Dataset):
+        def __init__(self, path):
+            with open(path) as file:
+                self.captions = json.load(file)
+
+        def __len__(self):
+            return len(self.captions)
+
+        def __getitem__(self, index):
+            return self.captions[index]["tokens"]
+
+
+    def loader(path):
+        return DataLoader(Captions(path), batch_size=64, num_workers=8, pin_memory=True)
+    ```
+
+    ## Use instead
+
+    ```python
+    import json
+
+    import torch
+    from torch.utils.data import DataLoader, Dataset
+
+
+    class Captions(Dataset):
+        def __init__(self, path):
+            with open(path) as file:
+                tokens = [caption["tokens"] for caption in json.load(file)]
+            self.tokens = torch.tensor([token for one in tokens for token in one])
+            self.ends = torch.tensor([len(one) for one in tokens]).cumsum(0)
+
+        def __len__(self):
+            return len(self.ends)
+
+        def __getitem__(self, index):
+            first = self.ends[index - 1] if index else 0
+            return self.tokens[first : self.ends[index]]
+
+
+    def loader(path):
+        return DataLoader(Captions(path), batch_size=64, num_workers=8, pin_memory=True)
+    ```
+
+    ## Fix safety
+
+    There is no fix: how samples are kept is a decision about the program.
+
+    ## How to confirm
+
+    Add up `Private_Dirty` in `/proc/<pid>/smaps_rollup` of the workers at the start and the end
+    of an epoch. If it does not grow by much, the collection is small enough.
+
+    ## References
+
+    - [torch.utils.data: multi-process data loading](https://docs.pytorch.org/docs/stable/data.html#multi-process-data-loading)
+    - [pytorch#13246: DataLoader num_workers > 0 causes memory to leak](https://github.com/pytorch/pytorch/issues/13246)
+    - [Demystify RAM usage in multi-process data loaders](https://ppwwyyxx.com/blog/2022/Demystify-RAM-Usage-in-Multiprocess-DataLoader/)
+    """
+
+    code = "MEM207"
+    name = "dataset-python-list"
+    severity = Severity.INFO
+    needs = Needs(
+        {"DataLoader"},
+        {"__getitem__", "__iter__"},
+        {"__init__"},
+        units=[{"DataLoader"}],
+        classwide=True,
+    )
+
+    def check(self, kept: DatasetAttribute) -> Iterator[Draft]:
+        """Python objects, one for each sample, in a dataset that workers read."""
+        known = [loader for loader in kept.loaders if has_workers(loader)]
+        unknown = [loader for loader in kept.loaders if has_workers(loader) is None]
+        readers = known or unknown
+        if not readers:
+            return
+        loader = readers[0]
+        yield self.finding(
+            kept.node,
+            _message(kept, loader),
+            HELP,
+            confidence=_confidence(kept, loader, known=bool(known)),
+            related=[Related(loader.node, "the loader whose workers read it")],
+        )
+
+
+def _message(kept: DatasetAttribute, loader: LoaderBuilt) -> str:
+    head = f"`{kept.name}` of `{kept.cls}` is {kept.what}, an entry for each sample"
+    if kept.table:
+        head += " (its columns of text are Python objects before pandas 3)"
+    if FRESH & set(constants(loader.argument("multiprocessing_context"))):
+        return (
+            f"{head}: it is pickled to each worker of {name_of(loader)} at the start, some 100 "
+            "bytes an object and worker"
+        )
+    return (
+        f"{head}: the workers of {name_of(loader)} touch the reference counts as they read, so "
+        "that each comes to own a copy, some 100 bytes an object and worker"
+    )
+
+
+def _confidence(kept: DatasetAttribute, loader: LoaderBuilt, *, known: bool) -> Confidence:
+    if not known and isinstance(loader.argument("num_workers"), Absent):
+        return Confidence.LOW  # ``**options`` that nobody can see into
+    return Confidence.HIGH if known and kept.sure and not kept.table else Confidence.MEDIUM
