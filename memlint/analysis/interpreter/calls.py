@@ -173,13 +173,13 @@ class Calls(Activations):
         if name == "size" and (size := self.size_of_array(receiver, args, node)) is not None:
             return size
         if name in ("items", "values"):
-            inner = Unknown(loaders=receiver.loaders, devices=receiver.devices)
+            inner = Unknown(loaders=receiver.loaders, devices=receiver.devices, made=receiver.made)
             element = inner if name == "values" else Sequence("tuple", (UNKNOWN, inner))
             return Sequence("iterator", None, element)
         started = self.start_workers_on_unknown(receiver, name, args, node)
         if started is not None:
             return started
-        if knowledge.view_method(name, "") or _selects(name, args):
+        if knowledge.view_method(name, "") or _selects(name, args) or _views(name, args):
             tensor = self.assumed_tensor(receiver)
             result = knowledge.call_method(tensor, name, args, node, self.sites.at(node))
             if result is not None:
@@ -346,6 +346,18 @@ def _selects(name: str, args: Args) -> bool:
         and len(args.positional) + len(args.keywords) == 2
         and isinstance(first, Const)
         and type(first.value) is int
+    )
+
+
+def _views(name: str, args: Args) -> bool:
+    """``x.view(b, -1)`` with several sizes."""
+    sizes = args.positional
+    return (
+        name == "view"
+        and len(sizes) > 1
+        and not args.keywords
+        and not any(isinstance(size, (Ref, Sequence, Mapping)) for size in sizes)
+        and not any(isinstance(size, Const) and type(size.value) is not int for size in sizes)
     )
 
 
