@@ -353,13 +353,16 @@ class Enclosing:
     ``role`` is "batch" (over a DataLoader or what yields its batches), "epoch", "step" (a
     loop that trains without a visible loader), "parameters" (over the parts of a model) or
     "" for any other.  ``throttled`` tells that the call is reached only every so many
-    iterations of this loop (``if step % 100 == 0``), ``conditional`` that it is only on some.
+    iterations of this loop (``if step % 100 == 0``), ``conditional`` that it is only on some,
+    ``varied`` that this is so by a condition that may come out otherwise in each iteration:
+    not by ``if rank == 0``, and not by a ``continue`` before it.
     """
 
     loop: Loop
     role: str
     throttled: bool
     conditional: bool
+    varied: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +405,8 @@ class Called:
     ``name`` is canonical: "torch.cat" for a function, ".contiguous" for a method whatever
     its receiver, "operator.matmul" for ``@`` (the names are those of :mod:`operator`, told
     where an operand is an array), "operator.getitem" for a subscript of an array, ".T" for
-    an attribute that is a view.  ``receiver`` is what a method is called on, else ``None``;
+    an attribute that is a view, "numba.cuda.launch" for a launch of the kernel that is its
+    receiver.  ``receiver`` is what a method is called on, else ``None``;
     the operands of operators are in ``args``, where "key" holds that of an element stored to.
     ``value`` is the result.  An operation is told once for each way that leads to it.
     """
@@ -423,8 +427,32 @@ class Called:
         return first + self.args.positional
 
 
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """Final: a call whose result is a part of a graph of autograd that its arguments were not:
+    a model is run, or a function that runs one.  Told where a rule has "forward" in its ``calls``.
+
+    ``models`` are the texts that the model may go by, ``graphs`` what is new in the result.
+    ``evaluating`` tells whether the code that leads here put the model into evaluation mode
+    (``True``) or training mode (``False``), ``elsewhere`` the same of its class or the module.
+    ``through`` tells that the call is one of a function of the program.
+    """
+
+    node: ast.Call
+    models: tuple[str, ...]
+    graphs: frozenset[Site]
+    value: Value
+    evaluating: bool | None
+    elsewhere: bool | None
+    through: bool
+    statement: ast.AST
+    context: Context
+    source: Source
+
+
 Event = (
     Called
+    | Forward
     | ProgramStart
     | ProgramEnd
     | LoopNest

@@ -192,7 +192,7 @@ class Assignments(Calls):
                 array = value.fact("array")
                 return self.size_symbol(str(getattr(text, "value", "")), index, array)
             case Unknown():
-                return Unknown(value.origin, value.deps, value.loaders, value.devices)
+                return value
         return self.element(value)
 
     def _delete(self, node: ast.Delete) -> None:

@@ -11,7 +11,7 @@ from memlint.analysis.interpreter.machine import UNKNOWN
 from memlint.analysis.interpreter.optional import without_stand_ins
 from memlint.analysis.interpreter.refine import refinements
 from memlint.analysis.interpreter.state import Variables, merge
-from memlint.analysis.interpreter.throttle import throttles
+from memlint.analysis.interpreter.throttle import steady, throttles
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
     WITH_CUDA,
@@ -51,6 +51,8 @@ class Branches(Assignments):
         cuda = _needs_cuda(node.test, test)
         rare = throttles(node.test, test)
         frame = self.frame
+        steady = self._is_steady(node.test)
+        frame.varied -= steady
         for truth, body in ((True, node.body), (False, node.orelse)):
             self.scope.vars = dict(before)
             self._refine(node.test, truth=truth, certain=raises and not truth)
@@ -60,15 +62,23 @@ class Branches(Assignments):
             states.append(self._branch(body))
             frame.throttles -= rare is truth
             frame.without_cuda -= without
+        frame.varied += steady
         self._continue_with(states)
         if rare is not None and states[rare] is None:
             frame.throttles += 1
         if cuda is not None and states[not cuda] is None:
             frame.without_cuda += 1
 
+    def _is_steady(self, test: ast.expr) -> bool:
+        """Whether a condition comes out the same in every iteration of the loop around it."""
+        loops = self.frame.loops
+        return bool(loops) and bool(self.watched) and steady(test, loops[-1].loop.node)
+
     def _branch(self, body: list[ast.stmt]) -> Variables | None:
         self.frame.conditions += 1
+        self.frame.varied += 1
         self.execute_body(body)
+        self.frame.varied -= 1
         self.frame.conditions -= 1
         state = self.scope.vars if self.frame.live else None
         self.frame.live = True
@@ -112,11 +122,14 @@ class Branches(Assignments):
         if isinstance(test, Const):
             return self.evaluate(node.body if test.value else node.orelse)
         cuda = _needs_cuda(node.test, test)
+        rare = throttles(node.test, test)
         sides = []
         for truth, side in ((True, node.body), (False, node.orelse)):
             without = cuda is (not truth)
             self.frame.without_cuda += without
+            self.frame.throttles += rare is truth
             sides.append(self._where(node.test, side, truth))
+            self.frame.throttles -= rare is truth
             self.frame.without_cuda -= without
         return join(sides)
 

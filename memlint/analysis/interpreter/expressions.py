@@ -20,6 +20,7 @@ from memlint.analysis.values import (
     Alternatives,
     Const,
     Function,
+    Made,
     Mapping,
     Ref,
     Sequence,
@@ -93,8 +94,11 @@ class Expressions(Access):
 
     def _formatted(self, node: ast.JoinedStr) -> Value:
         text = ""
-        for part in node.values:
-            value = self.evaluate(part.value) if isinstance(part, ast.FormattedValue) else None
+        parts = [
+            self._formatted_part(part) if isinstance(part, ast.FormattedValue) else None
+            for part in node.values
+        ]
+        for part, value in zip(node.values, parts, strict=True):
             if isinstance(part, ast.Constant):
                 text += str(part.value)
             elif isinstance(value, Const) and has_short_text(value.value):
@@ -103,6 +107,10 @@ class Expressions(Access):
                 # A device string is known by its head: f"cuda:{rank}".
                 return Const(f"{text}0") if text.endswith(":") else UNKNOWN
         return Const(text) if len(text) <= LONGEST_TEXT else UNKNOWN
+
+    def _formatted_part(self, part: ast.FormattedValue) -> Value:
+        value = self.evaluate(part.value)
+        return self.operated("builtins.format", part.value, (value,), value)
 
     def _tuple(self, node: ast.Tuple | ast.List | ast.Set) -> Value:
         kind = type(node).__name__.lower()
@@ -147,6 +155,9 @@ class Expressions(Access):
         value = self.binary(type(node.op), left, right, node)
         value = self.operated(operator_name(node.op), node, (left, right), value)
         if self.frame.compiled is not None and isinstance(value, Unknown):
+            if value.made is None:
+                # Of numbers too it is asked how an index was computed.
+                value = replace(value, made=Made(operator_name(node.op), node, (left, right)))
             return self._quotient(node, value)
         return value
 

@@ -184,6 +184,7 @@ class Loops(Nests):
         entry = self.scope.vars
         header = dict(entry)
         workers, conditions, rare = frame.workers, frame.conditions, frame.throttles
+        varied = frame.varied
         opened = [OpenLoop(loop) for loop in loops]
         frame.loops.extend(opened)
         inner = opened[-1]
@@ -195,6 +196,7 @@ class Loops(Nests):
                 inner.breaks, inner.continues, inner.accesses = [], [], []
                 inner.conditions = frame.conditions = conditions
                 inner.throttles = frame.throttles = rare
+                inner.varied = frame.varied = varied
                 self.scope.vars = dict(header)
                 frame.missed = False
                 start_pass()
@@ -218,6 +220,7 @@ class Loops(Nests):
         finally:
             del frame.loops[len(frame.loops) - len(opened) :]
             frame.workers, frame.conditions, frame.throttles = workers, conditions, rare
+            frame.varied = varied
             frame.missed = missed
         self.note_nest(opened)
         after: list[Variables | None] = [] if endless and breaks else [header]
@@ -245,8 +248,8 @@ class Loops(Nests):
                 return join(items) if items else value.element
             case Tensor():
                 return knowledge.subscript(value, (ZERO,), self.statement)
-            case Unknown():
-                return Unknown("", value.deps, value.loaders, value.devices)
+            case Unknown(made=made):
+                return Unknown("", value.deps, value.loaders, value.devices, made)
             case Object():
                 return self.element_of_object(value)
             case Instance() if value.site not in self.iterated:
@@ -331,6 +334,7 @@ class Loops(Nests):
         opened = [OpenLoop(loop) for loop in loops]
         self.frame.loops.extend(opened)
         opened[-1].conditions, opened[-1].throttles = self.frame.conditions, self.frame.throttles
+        opened[-1].varied = self.frame.varied
         try:
             self.assign(first.target, target)
             for condition in first.ifs:

@@ -106,6 +106,7 @@ class OpenLoop:
     heavy: bool = False
     conditions: int = 0
     throttles: int = 0
+    varied: int = 0
 
 
 @dataclass(slots=True)
@@ -126,8 +127,12 @@ class Frame:
     conditions: int = 0
     # More than zero in code that runs only every so many iterations of a loop around it.
     throttles: int = 0
+    # More than zero under conditions that may differ between iterations of a loop around it.
+    varied: int = 0
     # Whether autograd records: ``None`` where it may be turned off.
     grad: bool | None = True
+    # Whether the models that go by these texts are evaluated, or trained.
+    modes: dict[str, bool | None] = field(default_factory=dict)
     # More than zero in code that runs only where CUDA is not used.
     without_cuda: int = 0
     live: bool = True

@@ -16,6 +16,8 @@ NOW_AND_THEN = re.compile(
 )
 LAST = re.compile(r"(^|_)(last|final|first|end|done|finished|warmup)($|_)", re.IGNORECASE)
 DEPTH = 6
+# Calls that tell one process of several apart, or ask how the program was started.
+_ASKS = re.compile(r"(^|_)(rank|main|master|primary|leader|zero|available|initialized)($|_)")
 
 
 def throttles(test: ast.expr, value: Value) -> bool | None:
@@ -97,3 +99,30 @@ def _computed_by_remainder(value: Value, depth: int = 0) -> bool:
 
 
 COMPARISONS = frozenset(f"operator.{name}" for name in ("eq", "ne", "lt", "le", "gt", "ge", "not"))
+
+
+def steady(test: ast.expr, loop: ast.AST) -> bool:
+    """Whether ``test`` asks only for what does not change in ``loop``: a rank, an option."""
+    bound = _bound_in(loop)
+    for node in ast.walk(test):
+        match node:
+            case ast.Name(id=name) if name in bound:
+                return False
+            case ast.Attribute() if ast.unparse(node) in bound:
+                return False
+            case ast.Call():
+                name = _last_name(node)
+                if not _ASKS.search(name) and name not in ("isinstance", "hasattr", "getattr"):
+                    return False
+            case ast.NamedExpr() | ast.Await() | ast.Yield() | ast.Subscript():
+                return False
+    return True
+
+
+def _bound_in(loop: ast.AST) -> set[str]:
+    """The names and attributes that a loop binds."""
+    return {
+        ast.unparse(node)
+        for node in ast.walk(loop)
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store)
+    }

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from memlint.analysis.events import Called, Context, Enclosing
+from memlint.analysis.interpreter.autograd import Autograd
 from memlint.analysis.interpreter.loop_roles import role_of
-from memlint.analysis.interpreter.machine import Machine, name_of
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
     Absent,
@@ -29,20 +29,14 @@ from memlint.analysis.values import (
     must_be,
     with_made,
 )
+from memlint.source.project import source_of
 
-GRAD_OFF = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})
-GRAD_ON = frozenset({"torch.enable_grad", "torch.autograd.enable_grad"})
-SET_GRAD = "torch.set_grad_enabled"
 NO_ARRAYS = (Const, Linear, Sequence, Mapping, Ref, Function, Class, Absent)
 
 
-class Watch(Machine):
+class Watch(Autograd):
     """Notes of operations."""
 
-    watched: frozenset[str] = frozenset()
-    # What the program last set by ``torch.set_grad_enabled(...)`` as a call of its own.
-    grad_set: bool | None = True
-    statement: ast.stmt
     # The call that is read once more, since it may be of another object.
     again: ast.AST | None = None
 
@@ -79,9 +73,10 @@ class Watch(Machine):
                 value,
                 self.statement,
                 self.context(),
-                self.source,
+                source_of(node, self.source),
             )
-        return with_made(value, Made(name, node, inputs, tuple(args.keywords.items())))
+        graphs = self.graphs_after(name, node, receiver, args)
+        return with_made(value, Made(name, node, inputs, tuple(args.keywords.items())), graphs)
 
     def called_by(self, callee: Value, args: Args, node: ast.AST, value: Value) -> Value:
         """:meth:`operation` for a call, by what it calls."""
@@ -118,7 +113,7 @@ class Watch(Machine):
     def context(self) -> Context:
         frames = self.stack
         loops: list[Enclosing] = []
-        rare = conditional = False
+        rare = conditional = varied = False
         for frame in reversed(frames):
             loops.extend(
                 Enclosing(
@@ -126,11 +121,13 @@ class Watch(Machine):
                     role_of(opened.loop, self.loaders),
                     rare or frame.throttles > opened.throttles,
                     conditional or frame.conditions > opened.conditions,
+                    varied or frame.varied > opened.varied,
                 )
                 for opened in reversed(frame.loops)
             )
             rare = rare or frame.throttles > 0
             conditional = conditional or frame.conditions > 0
+            varied = varied or frame.varied > 0
         frame = self.frame
         functions = [f.function for f in frames if f.function is not None]
         return Context(
@@ -139,7 +136,7 @@ class Watch(Machine):
             frame.function.node if frame.function is not None else None,
             frame.name,
             functions[0].node if functions and frames[1].call is None else None,
-            frame.grad if self.grad_set else self.grad_set if frame.grad else False,
+            self.recording(),
             frame.contexts,
             frame.receiver,
             frame.compiled,
@@ -160,37 +157,7 @@ class Watch(Machine):
             ),
         )
 
-    def grad_under(self, grad: bool | None, managers: Iterable[Value]) -> bool | None:
-        """Whether autograd records under these context managers, where ``grad`` held before."""
-        for manager in managers:
-            for one in alternatives(manager):
-                name = name_of(one)
-                if name in GRAD_OFF:
-                    grad = _switched(one, "mode", on=False)
-                elif name in GRAD_ON:
-                    grad = True
-                elif name == SET_GRAD:
-                    grad = _switched(one, "mode", on=True)
-        return grad
-
-    def set_grad(self, args: Args) -> None:
-        """``torch.set_grad_enabled(mode)`` as a call of its own."""
-        mode = args.get("mode", 0)
-        self.grad_set = True if must_be(mode, True) else False if must_be(mode, False) else None
-
     def tell_calls(self) -> Iterator[Called]:
         """The operations that were noted, in the order of their last reading."""
         yield from self.called.values()
         self.called = {}
-
-
-def _switched(manager: Value, key: str, *, on: bool) -> bool | None:
-    """What a manager with a switch sets autograd to; ``on`` is what ``mode=True`` means."""
-    if not isinstance(manager, Object):
-        return on
-    mode = manager.fact(key)
-    if isinstance(mode, Absent):
-        mode = manager.fact("0")
-    if isinstance(mode, Absent) or must_be(mode, True):
-        return on
-    return (not on) if must_be(mode, False) else None

@@ -1,0 +1,155 @@
+"""MEM204 create-then-move."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from memlint.analysis.births import MOVES, Birth, birth_of, made_there
+from memlint.analysis.events import Called, ProgramStart
+from memlint.analysis.uses import Uses, uses_in
+from memlint.findings import Applicability, Severity
+from memlint.rule import Draft, DraftFix, Needs, Rule
+
+HELP = "pass `device=` to the function that makes the tensor, and drop the move"
+MADE = re.compile(
+    r"\b(zeros|ones|empty|full|eye|arange|tri[lu]_indices|linspace|logspace|range|hann_window|"
+    r"hamming_window|kaiser_window|rand|randn|randint|randperm|normal)\s*\("
+)
+MOVED = frozenset({".to(", ".cuda(", ".type_as(", ".type("})
+# With a default device, factories make tensors elsewhere than in host memory.
+DEFAULTS = ("set_default_device", "set_default_tensor_type")
+
+
+class CreateThenMove(Rule):
+    """A tensor is made in host memory and then moved to the device.
+
+    ## What it does
+
+    Reports `.to(device)`, `.cuda()` and `.type_as(x)` of a tensor that `torch.zeros`,
+    `torch.randn`, `torch.arange` or another such function has just made, with nothing of the
+    host's data in it. The function takes `device=` and can make the tensor where it is needed.
+
+    ## Why it is slow
+
+    The host allocates and fills memory, the driver copies it over the bus, and since that memory
+    is pageable the calling thread waits until the copy is done. Made on the device, the same
+    tensor costs one allocation from a pool and one kernel, and the host goes on. In a forward
+    pass or a training step that happens every time. PyTorch's tuning guide says to create
+    tensors directly on the target device. What it saves grows with the tensor; for small ones it
+    is the wait that counts.
+
+    ## When it is silent
+
+    - the tensor is given data (`torch.tensor(data)`, `torch.from_numpy(a)`): that is on the host
+      anyway;
+    - `device=`, `generator=` or `pin_memory=` is given: a seeded host generator gives the same
+      numbers on every card, a pinned buffer is there to be filled;
+    - the tensor is written to, or used otherwise, before it is moved;
+    - the destination is the CPU, or is not known to be a device (`x.to(dtype)`);
+    - the program sets a default device;
+    - it runs once, in the module body;
+    - `*_like` and `new_*`, which follow another tensor.
+
+    ## Example
+
+    ```python
+    import torch
+
+
+    def initial_state(layers, batch, hidden, x):
+        h = torch.zeros(layers, batch, hidden).to(x.device)
+        noise = torch.randn(batch, hidden).cuda()
+        return h, noise
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+
+
+    def initial_state(layers, batch, hidden, x):
+        h = torch.zeros(layers, batch, hidden, device=x.device)
+        noise = torch.randn(batch, hidden, device="cuda")
+        return h, noise
+    ```
+
+    ## Fix safety
+
+    Safe where the numbers do not depend on the device: `zeros`, `ones`, `full`, `eye`, `empty`
+    and `arange` of integers. Unsafe for random numbers, since the CPU and each CUDA device have
+    generators of their own: the same seed then gives other numbers. Unsafe, too, where floating
+    point is rounded on the way.
+
+    ## How to confirm
+
+    Look for copies from host to device in a profile whose source was made by `aten::zeros`,
+    `aten::randn` or `aten::arange` just before.
+
+    ## References
+
+    - [PyTorch performance tuning guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)
+    - [mmsegmentation issue 3231](https://github.com/open-mmlab/mmsegmentation/issues/3231)
+    """
+
+    code = "MEM204"
+    name = "create-then-move"
+    severity = Severity.INFO
+    applicability = Applicability.SAFE
+    needs = Needs({"torch"}, {MADE}, MOVED, units=[{MADE}, MOVED])
+    calls = MOVES
+
+    def __init__(self, options: dict[str, object] | None = None) -> None:
+        super().__init__(options)
+        self._uses: Uses | None = None
+        self._tree: ast.Module | None = None
+
+    def check_start(self, start: ProgramStart) -> Iterator[Draft]:
+        """Take note of the program."""
+        self._tree, self._uses = start.tree, None
+        yield from ()
+
+    def check_move(self, move: Called) -> Iterator[Draft]:
+        """A move of what was made just before."""
+        if move.context.function is None and not move.context.loops:
+            return
+        if any(word in move.source.text for word in DEFAULTS) or _under_device(move):
+            return
+        if self._uses is None:
+            assert self._tree is not None
+            self._uses = uses_in(self._tree)
+        birth = birth_of(move, self._uses)
+        if birth is not None:
+            yield self.finding(move.node, _message(birth), HELP, fix=_fix(birth))
+
+
+def _under_device(move: Called) -> bool:
+    return any(
+        getattr(manager, "cls", "") in ("torch.device", "torch.cuda.device")
+        for manager in move.context.managers
+    )
+
+
+def _message(birth: Birth) -> str:
+    made = birth.factory.name
+    text = (
+        f"`{made}` makes this tensor in host memory and `{birth.move.name[1:]}` copies it to the "
+        "device: a host allocation and a copy that the host waits for, each time this runs"
+    )
+    return f"{text} (numbers drawn on the device will be others)" if birth.random else text
+
+
+def _fix(birth: Birth) -> DraftFix | None:
+    edit = made_there(birth, birth.move.source)
+    if edit is None:
+        return None
+    leaf = any(key == "requires_grad" for key, _ in birth.factory.keywords)
+    rounded = birth.factory.name == "torch.full" and birth.move.name == ".type_as"
+    safe = birth.exact and not leaf and not rounded
+    return DraftFix(
+        f"make it on the device: `{edit.content}`",
+        (edit,),
+        Applicability.SAFE if safe else Applicability.UNSAFE,
+    )

@@ -1,0 +1,170 @@
+"""MEM205 sync-in-loop."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from memlint.analysis.events import Called, ModelPlaced, ProgramEnd, ProgramStart
+from memlint.analysis.syncs import READS, STEPS, TRAINING, Reads, Wait
+from memlint.findings import Severity
+from memlint.rule import Draft, Needs, Related, Rule
+
+READ = re.compile(
+    r"\.(item|tolist|cpu)\(|\.to\(\s*(device\s*=\s*)?[\"']cpu|\b(float|int|bool|print|str)\(|\{[^}]*\}"
+)
+HELP = {
+    "training": "keep the value on the device (`total += loss.detach()`) and read it every so "
+    "many steps, or after the loop",
+    "token": "keep the tokens on the device and look for the end every few tokens only",
+    "sample": "move the whole tensor to the host once, before the loop",
+}
+WHERE = {
+    "training": "in every step of this training loop",
+    "token": "for every token that is generated",
+    "sample": "for every part of the tensor",
+}
+
+
+class SyncInLoop(Rule):
+    """The host waits for the GPU in every step.
+
+    ## What it does
+
+    Reports `.item()`, `.tolist()`, `.cpu()`, `float(x)`, `int(x)`, `bool(x)` and printing of a
+    CUDA tensor where it runs in every iteration of a training loop, for every token of a loop
+    that generates, or for every sample of a tensor; once a line.
+
+    ## Why it is slow
+
+    Kernels are queued: the host runs ahead of the device, and that hides its own work. To read a
+    value the host must wait until all that was queued is done, and the device then idles until
+    the next kernel arrives. One such read in a step of ten milliseconds or more is little; in
+    short steps, with several reads, or one by one for the samples of a batch, they add up.
+    PyTorch's tuning guide lists these calls as synchronisations to avoid; public reports tell of
+    5 to 50 per cent of the time of a step.
+
+    ## When it is silent
+
+    - it runs only now and then (`if step % 100 == 0`, `if should_log`), or under a condition
+      that is not the same in all iterations; `if rank == 0` is no such condition;
+    - after the loop, once an epoch, and in loops that only evaluate;
+    - the tensor is not known to be on a CUDA device;
+    - what is read is handed to `env.step(...)`, which needs it on the host;
+    - copies with `non_blocking=True`, which do not wait.
+
+    ## Example
+
+    ```python
+    import torch
+    from torch import nn
+
+
+    def train(model, batches, optimizer):
+        model.cuda()
+        criterion, total = nn.CrossEntropyLoss(), 0.0
+        for x, y in batches:
+            loss = criterion(model(x.cuda(non_blocking=True)), y.cuda(non_blocking=True))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
+        return total
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+    from torch import nn
+
+
+    def train(model, batches, optimizer):
+        model.cuda()
+        criterion, total = nn.CrossEntropyLoss(), torch.zeros((), device="cuda")
+        for x, y in batches:
+            loss = criterion(model(x.cuda(non_blocking=True)), y.cuda(non_blocking=True))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.detach()
+        return total.item()
+    ```
+
+    ## Fix safety
+
+    None is made: when a value is read is for the program to say. A value that is kept without
+    `.detach()` keeps the graph of its step alive.
+
+    ## How to confirm
+
+    In a profile, look for `cudaStreamSynchronize` under `aten::_local_scalar_dense` or
+    `aten::copy_`, how often it is called from this line, and how long the device idles after it.
+    `torch.cuda.set_sync_debug_mode("warn")` warns at each.
+
+    ## References
+
+    - [PyTorch performance tuning guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)
+    - [torchtune pull request 522](https://github.com/meta-pytorch/torchtune/pull/522)
+    - [torchmetrics issue 2638](https://github.com/Lightning-AI/torchmetrics/issues/2638)
+    """
+
+    code = "MEM205"
+    name = "sync-in-loop"
+    severity = Severity.INFO
+    needs = Needs(
+        {"torch"},
+        {".to(", "cuda", "gpu"},
+        {READ},
+        {"for ", "while "},
+        units=[
+            {READ},
+            {".to(", "cuda", "gpu", "device"},
+            {"backward(", ".zero_grad(", "argmax(", "multinomial(", ".topk(", ".sample(", "for "},
+        ],
+    )
+    calls = READS | TRAINING | STEPS
+
+    def __init__(self, options: dict[str, object] | None = None) -> None:
+        super().__init__(options)
+        self._reads = Reads()
+
+    def check_start(self, start: ProgramStart) -> Iterator[Draft]:
+        """Begin a program."""
+        self._reads = Reads()
+        yield from ()
+
+    def check_model(self, model: ModelPlaced) -> Iterator[Draft]:
+        """Take note of the models that are on a CUDA device."""
+        if model.site is not None and any("cuda" in move.devices for move in model.moves):
+            self._reads.placed.add(model.site)
+        yield from ()
+
+    def check_call(self, call: Called) -> Iterator[Draft]:
+        """Take note of what reads, and of what trains."""
+        self._reads.note(call)
+        yield from ()
+
+    def check_end(self, end: ProgramEnd) -> Iterator[Draft]:
+        """The reads that make the host wait over and over."""
+        for wait in self._reads.waits():
+            yield self.finding(
+                wait.read.node, _message(wait), HELP[wait.kind], related=_related(wait)
+            )
+
+
+def _message(wait: Wait) -> str:
+    read = wait.read
+    text = read.source.segment(read.node)
+    shown = f"`{text}`" if len(text) <= 60 and "\n" not in text else "this"
+    if read.name == "builtins.format":
+        shown = f"formatting `{text}`"
+    return (
+        f"{shown} makes the host wait for the GPU {WHERE[wait.kind]}: nothing more is queued "
+        "until all kernels before it are done"
+    )
+
+
+def _related(wait: Wait) -> list[Related]:
+    loop = wait.loop.loop.node
+    return [Related(loop, "the loop")] if getattr(loop, "lineno", 0) else []
