@@ -1,0 +1,365 @@
+"""Whether an expression has the same value in every iteration of the loops around it.
+
+An expression is invariant in a loop if it is made of names, attributes, subscripts and calls
+that only read, and if nothing in the loop binds those names anew or writes into what they
+lead to (:mod:`memlint.analysis.changes`).  Whether computing it over and over costs anything
+is another question, which is answered here as far as the shape of the loop tells.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from memlint.analysis.changes import Changes, Definitions, Path, changes_in, path_of
+from memlint.analysis.events import Called, Enclosing
+
+Loop = ast.For | ast.AsyncFor | ast.While | ast.comprehension
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+# A loop of so many iterations is worth nobody's attention.
+FEW = 8
+# Methods that only read what they are called on, and give the same each time.
+_READING = frozenset(
+    {"t", "transpose", "permute", "contiguous", "view", "view_as", "reshape", "flatten", "ravel",
+     "squeeze", "unsqueeze", "movedim", "moveaxis", "swapaxes", "swapdims", "expand", "expand_as",
+     "narrow", "select", "unfold", "detach", "numpy", "diagonal", "to", "cuda", "cpu", "float",
+     "half", "double", "bfloat16", "long", "int", "short", "bool", "byte", "type", "type_as",
+     "astype", "copy", "clone", "size", "dim", "numel", "abs", "sqrt", "exp", "log", "mean", "sum",
+     "repeat", "repeat_interleave", "tile", "adjoint", "conj", "index_select", "flip", "roll",
+     "unflatten", "pin_memory", "tolist", "get_device", "softmax", "clamp", "pow", "round",
+     "copy_to_host", "max", "min", "argmax", "argmin", "to_numpy"}
+)  # fmt: skip
+_MODULES = frozenset({"torch", "np", "numpy", "cp", "cupy", "jnp", "jax", "cuda", "math", "F"})
+_RANDOM = re.compile(r"rand|perm|normal|multinomial|bernoulli|dropout|seed|empty", re.IGNORECASE)
+_PLAIN_FUNCTIONS = frozenset(
+    {"len", "int", "float", "max", "min", "abs", "tuple", "list", "slice", "range", "str",
+     "ascontiguousarray", "asfortranarray", "asarray", "as_tensor", "tensor", "from_numpy",
+     "device_put", "to_device", "asnumpy", "device"}
+)  # fmt: skip
+# Loops that are about something other than steps: what they do takes long.
+_LONG = re.compile(
+    r"(^|_)(folds?|seeds?|trials?|runs?|experiments?|exps?|configs?|cfgs?|reps?|repeats?|"
+    r"rounds?|warm_?ups?|attempts?|retry|retries|tr(y|ies)|repetitions?|burn_?in|devices?|"
+    r"gpus?|ranks?|stages?|phases?|splits?|datasets?|methods?|backends?)($|_)",
+    re.IGNORECASE,
+)
+_MEASURES = re.compile(r"bench|profil|timeit|timing|latency|throughput|warm_?up", re.IGNORECASE)
+_KEEPERS = frozenset({"append", "appendleft", "extend", "add", "insert", "put", "send", "submit"})
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """An expression that is computed anew, with the same result, in each iteration of ``loop``.
+
+    ``enclosing`` is what the analysis knows of that loop; ``statement`` the assignment that
+    is the expression's own, where there is one directly in the loop's body.
+    """
+
+    loop: ast.For | ast.AsyncFor | ast.While | ast.comprehension
+    enclosing: Enclosing
+    node: ast.expr
+    statement: ast.Assign | None
+
+    @property
+    def head(self) -> ast.expr:
+        """The line of the loop that a message can point at."""
+        return self.loop.test if isinstance(self.loop, ast.While) else self.loop.iter
+
+
+class Invariance:
+    """What of one program is invariant in its loops."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._tree = tree
+        self._parents: dict[int, ast.AST] = {}
+        self._definitions: Definitions | None = None
+        self._changes: dict[int, Changes] = {}
+
+    def repeated(self, called: Called) -> Repeated | None:
+        """The outermost loop of its function that repeats an operation for nothing, if any."""
+        enclosing = {id(one.loop.node): one for one in called.context.loops}
+        found: Repeated | None = None
+        costly = False
+        if self._used_up(called.node):
+            return None
+        for loop, branch in self._loops_around(called.node):
+            known = enclosing.get(id(loop.target if isinstance(loop, ast.comprehension) else loop))
+            if known is None or not self._is_invariant(called.node, loop, known):
+                break
+            if not self._runs_in_most(branch, loop, called.node) or known.throttled:
+                break
+            costly = costly or self._is_costly(loop, known, called)
+            found = Repeated(loop, known, called.node, self._own_statement(called.node, loop))
+        return found if costly else None
+
+    # The loops around a node
+
+    def _parent(self, node: ast.AST) -> ast.AST | None:
+        if not self._parents:
+            for one in ast.walk(self._tree):
+                for child in ast.iter_child_nodes(one):
+                    self._parents[id(child)] = one
+        return self._parents.get(id(node))
+
+    def _ancestors(self, node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+        """The ancestors of a node up to its function, each with the child that leads to it."""
+        child, parent = node, self._parent(node)
+        while parent is not None and not isinstance(parent, (*_FUNCTIONS, ast.ClassDef)):
+            yield parent, child
+            child, parent = parent, self._parent(parent)
+
+    def _loops_around(self, node: ast.AST) -> Iterator[tuple[Loop, ast.AST]]:
+        """The loops around a node in its function, innermost first, with the child in them."""
+        for parent, child in self._ancestors(node):
+            if isinstance(parent, _LOOPS):
+                first = getattr(parent, "iter", None)
+                if child is not first and not any(child is one for one in parent.orelse):
+                    yield parent, child
+            elif isinstance(parent, _COMPREHENSIONS) and child is not parent.generators[0]:
+                yield parent.generators[0], child
+
+    # Invariance
+
+    def _is_invariant(self, node: ast.expr, loop: Loop, known: Enclosing) -> bool:
+        changes = self._changes_in(loop)
+        steps = known.role in ("batch", "step")
+        if not _reads(node, changes, any_device=steps):
+            return False
+        return not (changes.trains and any(map(_like_parameter, _paths_in(node))))
+
+    def _changes_in(self, loop: Loop) -> Changes:
+        if (known := self._changes.get(id(loop))) is None:
+            if self._definitions is None:
+                self._definitions = Definitions(self._tree)
+            known = changes_in(self._region(loop), self._definitions, self._function_of(loop))
+            self._changes[id(loop)] = known
+        return known
+
+    def _region(self, loop: Loop) -> list[ast.AST]:
+        if isinstance(loop, ast.While):
+            return [loop.test, *loop.body]
+        if isinstance(loop, ast.comprehension):
+            parent = self._parent(loop)
+            return [] if parent is None else [parent]
+        return [loop.target, *loop.body]
+
+    def _function_of(self, node: ast.AST) -> ast.AST:
+        last: ast.AST = node
+        for parent, _ in self._ancestors(node):
+            last = parent
+        return self._parent(last) or self._tree
+
+    # What becomes of the result
+
+    def _used_up(self, node: ast.expr) -> bool:
+        """Whether each iteration needs a result of its own: it is kept, or written into."""
+        previous: ast.AST = node
+        for parent, child in self._ancestors(node):
+            match parent:
+                case ast.Return() | ast.Yield() | ast.YieldFrom() | ast.Raise() | ast.Await():
+                    return True
+                case ast.Attribute(attr=name, ctx=ast.Load()):
+                    if name.endswith("_") and not name.endswith("__"):
+                        return True
+                case ast.Call(func=ast.Attribute(attr=name)) if child is not parent.func:
+                    if name in _KEEPERS or (name.endswith("_") and name != "copy_"):
+                        return True
+                case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                    # The results themselves, not something computed from them, are collected.
+                    if previous in (getattr(parent, "elt", None), getattr(parent, "value", None)):
+                        return True
+                case ast.Assign(targets=targets) | ast.AugAssign(target=ast.expr() as targets):
+                    return self._is_kept(targets, child, parent)
+                case ast.stmt():
+                    return False
+            previous = parent
+        return False
+
+    def _is_kept(
+        self, targets: ast.expr | list[ast.expr], child: ast.AST, statement: ast.stmt
+    ) -> bool:
+        if not isinstance(targets, list):
+            return False
+        if any(not isinstance(t, (ast.Name, ast.Tuple)) for t in targets):
+            return True
+        paths = {(n.id,) for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+        for loop, _ in self._loops_around(statement):
+            if any(map(self._changes_in(loop).write_into, paths)):
+                return True
+            break
+        return False
+
+    # Cost
+
+    def _runs_in_most(self, branch: ast.AST, loop: Loop, node: ast.AST) -> bool:
+        """Whether nearly each iteration comes by, and another one may follow it."""
+        for parent, child in self._ancestors(node):
+            if parent is loop:
+                break
+            if isinstance(parent, ast.ExceptHandler) or (
+                isinstance(parent, ast.If)
+                and child is not parent.test
+                and not self._is_invariant_test(parent, loop)
+            ):
+                return False
+            if isinstance(parent, ast.IfExp) and child is not parent.test:
+                return False
+            for body in _bodies(parent):
+                if child in body and any(map(_leaves, body[body.index(child) :])):
+                    return False
+        body = [] if isinstance(loop, ast.comprehension) else loop.body
+        return branch not in body or not any(map(_leaves, body[body.index(branch) :]))
+
+    def _is_invariant_test(self, node: ast.If, loop: Loop) -> bool:
+        return _reads(node.test, self._changes_in(loop), any_device=False)
+
+    def _is_costly(self, loop: Loop, known: Enclosing, called: Called) -> bool:
+        trips = known.loop.trips
+        if trips is not None and trips <= FEW:
+            return False
+        name = called.context.name
+        if _MEASURES.search(name) or _MEASURES.search(called.source.path.rpartition("/")[2]):
+            return False
+        if known.role in ("batch", "step"):
+            return True
+        if isinstance(loop, ast.comprehension):
+            return not _LONG.search(ast.unparse(loop.target))
+        inner = [one for part in loop.body for one in ast.walk(part) if isinstance(one, _LOOPS)]
+        around = {id(one) for one, _ in self._loops_around(called.node)}
+        if any(id(one) not in around for one in inner):
+            return False
+        if known.role == "epoch" and not _trains(loop):
+            return False
+        shown = known.loop.variable or ""
+        return not (_LONG.search(shown) or _LONG.search(known.loop.stop_text.rpartition(".")[2]))
+
+    # Whole statements
+
+    def _own_statement(self, node: ast.expr, loop: Loop) -> ast.Assign | None:
+        if isinstance(loop, ast.comprehension):
+            return None
+        previous: ast.AST = node
+        for parent, child in self._ancestors(node):
+            if isinstance(parent, ast.stmt):
+                direct = isinstance(parent, ast.Assign) and parent in loop.body
+                return parent if direct and child is previous else None  # type: ignore[return-value]
+            previous = parent
+        return None
+
+    def is_invariant(self, node: ast.expr, repeated: Repeated) -> bool:
+        """Whether another expression is invariant in the same loop."""
+        return self._is_invariant(node, repeated.loop, repeated.enclosing)
+
+    def moves(self, node: ast.expr, repeated: Repeated) -> int:
+        """How often something is moved to a device in the loop."""
+        text = ast.unparse(node)
+        return sum(
+            isinstance(one, ast.Call)
+            and isinstance(one.func, ast.Attribute)
+            and one.func.attr in ("to", "cuda", "cpu", "to_empty", "half", "float")
+            and ast.unparse(one.func.value) == text
+            for part in self._region(repeated.loop)
+            for one in ast.walk(part)
+        )
+
+
+def _bodies(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    for name in ("body", "orelse", "finalbody"):
+        body = getattr(node, name, None)
+        if isinstance(body, list):
+            yield body
+
+
+def _leaves(statement: ast.stmt) -> bool:
+    return isinstance(statement, (ast.Return, ast.Break, ast.Raise))
+
+
+def _trains(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == "backward"
+        for part in loop.body
+        for node in ast.walk(part)
+    )
+
+
+def _paths_in(node: ast.expr) -> Iterator[Path]:
+    """The longest paths in an expression; methods do not count."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        yield from _paths_in(node.func.value)
+        for argument in (*node.args, *(k.value for k in node.keywords)):
+            yield from _paths_in(argument)
+        return
+    path = path_of(node)
+    if path is not None:
+        yield path
+        return
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            yield from _paths_in(child)
+
+
+_PARAMETERS = re.compile(
+    r"^(w|b|p|weights?|bias|biases|params?|parameters?|data|grad|kernel|theta|embeddings?|"
+    r"x_adv|adv|delta|perturbation|latents?|logits|alphas?|thetas?|coeffs?|log_\w+)$",
+    re.IGNORECASE,
+)
+
+
+def _like_parameter(path: Path) -> bool:
+    """Whether an optimizer may well change what a path leads to."""
+    if len(path) > 1 and path[0] not in ("self", "args", "cfg", "config", "batch", "data"):
+        return path[-1] not in ("device", "dtype")
+    return bool(_PARAMETERS.match(path[-1]))
+
+
+def _reads(node: ast.AST | None, changes: Changes, *, any_device: bool) -> bool:
+    """Whether an expression only reads what ``changes`` leave as it is.
+
+    ``any_device``: the device of whatever a loop computes with does not change.
+    """
+    match node:
+        case None | ast.Constant():
+            return True
+        case ast.Name() | ast.Attribute():
+            path = path_of(node)
+            if any_device and path is not None and path[-1] in ("device", "dtype"):
+                return True
+            if path is not None:
+                return not changes.touch(path)
+            return _reads(node.value, changes, any_device=any_device)  # type: ignore[union-attr]
+        case ast.Call():
+            return _call_reads(node, changes, any_device=any_device)
+        case (
+            ast.Subscript() | ast.Slice() | ast.Tuple() | ast.List() | ast.BinOp() | ast.UnaryOp()
+            | ast.Compare() | ast.BoolOp() | ast.IfExp() | ast.Starred() | ast.keyword()
+        ):  # fmt: skip
+            return all(
+                _reads(child, changes, any_device=any_device)
+                for child in ast.iter_child_nodes(node)
+                if isinstance(child, (ast.expr, ast.keyword))
+            )
+    return False
+
+
+def _call_reads(node: ast.Call, changes: Changes, *, any_device: bool) -> bool:
+    given: Iterable[ast.expr] = (*node.args, *(k.value for k in node.keywords))
+    match node.func:
+        case ast.Attribute(value=receiver, attr=name):
+            path = path_of(receiver)
+            library = path is not None and path[0] in _MODULES and not changes.touch(path)
+            if library and not _RANDOM.search(name):
+                receivers: list[ast.expr] = []
+            elif name in _READING:
+                receivers = [receiver]
+            else:
+                return False
+        case ast.Name(id=name) if name in _PLAIN_FUNCTIONS:
+            receivers = []
+        case _:
+            return False
+    return all(_reads(one, changes, any_device=any_device) for one in (*receivers, *given))

@@ -1,0 +1,174 @@
+"""MEM306 contiguous-in-loop."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from memlint.analysis.axes import contiguous
+from memlint.analysis.events import Called, ProgramStart
+from memlint.analysis.hoisting import hoisted
+from memlint.analysis.invariance import Invariance, Repeated
+from memlint.analysis.values import Object, Tensor, Value, alternatives, made_of
+from memlint.findings import Applicability, Confidence, Severity
+from memlint.rule import Draft, DraftFix, Needs, Related, Rule
+
+FUNCTIONS = frozenset({"numpy.ascontiguousarray", "cupy.ascontiguousarray"})
+VIEWS = frozenset({".t", ".transpose", ".permute", ".T", ".mT", ".swapaxes", ".movedim"})
+
+
+class ContiguousInLoop(Rule):
+    """A loop makes the same dense copy of a strided view in every iteration.
+
+    ## What it does
+
+    Reports `.contiguous()` and `np.ascontiguousarray(...)` on a view that is not contiguous (a
+    transpose, a permutation, a column slice) inside a loop that neither rebinds nor writes into
+    anything that the view is made of: each iteration copies the same elements to the same order.
+
+    ## Why it is slow
+
+    The copy reads and writes every element, and the read is strided. For a 64 MB matrix it was
+    measured at 56 ms on two cores of an AMD Zen 3 (torch 2.14 on CPU), more than twice the
+    matrix product that it was made for (24 ms); on a GPU it is a kernel launch and twice the
+    bytes of the array through memory, and each time a fresh allocation. Made once before the
+    loop it costs the same, once. What that comes to depends on the array's size and on the number
+    of iterations.
+
+    ## When it is silent
+
+    - the layout of what is copied is not known, or it is contiguous already (then there is no
+      copy);
+    - anything in the expression may change in the loop: it is assigned, written into by an
+      in-place method, a subscript, `out=`, a collective or a function of the program that does so,
+      or it is a parameter and an optimizer steps;
+    - the result is written into, collected, returned or yielded: each iteration needs a copy of
+      its own then;
+    - the copy is made on some iterations only (`if step % 100 == 0`, a cache that is filled
+      once), or the loop is left right after it;
+    - the loop has at most eight iterations, or each of its iterations is a long one: epochs,
+      folds, seeds;
+    - benchmarks, by their names.
+
+    ## Example
+
+    ```python
+    import torch
+
+
+    def decode(states: torch.Tensor, weight: torch.Tensor, steps: int) -> torch.Tensor:
+        for _ in range(steps):
+            by_column = weight.t().contiguous()
+            states = torch.tanh(states @ by_column)
+        return states
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+
+
+    def decode(states: torch.Tensor, weight: torch.Tensor, steps: int) -> torch.Tensor:
+        by_column = weight.t().contiguous()
+        for _ in range(steps):
+            states = torch.tanh(states @ by_column)
+        return states
+    ```
+
+    ## Fix safety
+
+    Unsafe: the fix moves the whole assignment in front of the loop. It is offered where the copy
+    is a statement of its own directly in the loop's body and its variable is bound nowhere else
+    in the loop. It keeps the copy alive until the loop ends, makes it even if the loop has no
+    iteration, and is wrong where the view is written into by code that cannot be seen.
+
+    ## How to confirm
+
+    Count the calls of `aten::contiguous`/`aten::clone` (or `aten::copy_`) from that line in a
+    profile, and look at `data_ptr()` and `_version` of what is copied: they stay the same.
+
+    ## References
+
+    - [torch.Tensor.contiguous](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.contiguous.html)
+    - [Tensor views](https://docs.pytorch.org/docs/stable/tensor_view.html)
+    """
+
+    code = "MEM306"
+    name = "contiguous-in-loop"
+    severity = Severity.WARNING
+    applicability = Applicability.UNSAFE
+    supersedes = ("loop-invariant-transfer", "redundant-contiguous")
+    needs = Needs(
+        {".contiguous(", "ascontiguousarray"},
+        {"for ", "while "},
+        units=[{".contiguous(", "ascontiguousarray"}, {"for ", "while "}],
+    )
+    calls: ClassVar[frozenset[str]] = FUNCTIONS | {".contiguous"}
+
+    _invariance: Invariance
+
+    def check_start(self, start: ProgramStart) -> Iterator[Draft]:
+        """Take the program's tree: what a loop changes is asked of the whole program."""
+        self._invariance = Invariance(start.tree)
+        yield from ()
+
+    def check(self, called: Called) -> Iterator[Draft]:
+        """A dense copy of the same view in each iteration."""
+        if not called.context.loops or not isinstance(called.node, ast.Call):
+            return
+        source = called.operands[0] if called.operands else None
+        if source is None or not _is_strided(source) or _asks_for_format(called):
+            return
+        repeated = self._invariance.repeated(called)
+        if repeated is None:
+            return
+        text = _what(called.node)
+        yield self.finding(
+            called.node,
+            f"`{text}` does not change in this loop, but is copied to a dense array in every "
+            "iteration: a strided read and a write of all its elements each time",
+            "make the dense copy once, before the loop",
+            confidence=Confidence.MEDIUM if _rests_on_assumption(source) else Confidence.HIGH,
+            related=[Related(repeated.head, "nothing in this loop changes it")],
+            fix=_fix(called, self._invariance, repeated),
+        )
+
+
+def _is_strided(value: Value) -> bool:
+    return all(
+        (isinstance(one, Tensor) and contiguous(one.layout) is False) or _is_view_of_parameter(one)
+        for one in alternatives(value)
+    )
+
+
+def _is_view_of_parameter(value: Value) -> bool:
+    """A transpose of an ``nn.Parameter``, which is an object of its own class here."""
+    made = made_of(value)
+    if made is None or made.name not in VIEWS or not made.inputs:
+        return False
+    first = made.inputs[0]
+    return isinstance(first, Object) and first.cls == "torch.nn.Parameter"
+
+
+def _asks_for_format(called: Called) -> bool:
+    """``contiguous(memory_format=...)`` makes another layout than the dense one."""
+    return bool(called.args.keywords) or (called.receiver is not None and bool(called.operands[1:]))
+
+
+def _rests_on_assumption(value: Value) -> bool:
+    return any(not isinstance(one, Tensor) or one.assumed for one in alternatives(value))
+
+
+def _what(node: ast.Call) -> str:
+    inner = node.args[0] if node.args else getattr(node.func, "value", node.func)
+    text = ast.unparse(inner)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _fix(called: Called, invariance: Invariance, repeated: Repeated) -> DraftFix | None:
+    edit = hoisted(called.source, repeated, invariance)
+    if edit is None:
+        return None
+    return DraftFix("make the copy before the loop", (edit,), Applicability.UNSAFE)
