@@ -1,0 +1,1 @@
+"""Memory that is taken more often, kept longer or wider than the program needs."""
