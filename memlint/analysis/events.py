@@ -222,11 +222,18 @@ class KernelLaunch:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A move of (a part of) a batch to a device."""
+    """A move of (a part of) a batch to a device.
+
+    ``blocking`` tells that the batch is copied as the loader gave it, in a loop, and that the
+    host waits for that on every path; ``whole`` that it is the batch as a whole, which may be
+    no tensor.
+    """
 
     node: ast.AST
     text: str
     devices: frozenset[str]
+    blocking: bool = False
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from memlint.analysis import knowledge
 from memlint.analysis.axes import OPAQUE
+from memlint.analysis.blocking import waits
 from memlint.analysis.events import Transfer, Use
 from memlint.analysis.interpreter.access import is_nothing
 from memlint.analysis.interpreter.calls import facts_of
@@ -245,12 +246,13 @@ class Devices(Models):
         """A tensor or an unknown object is moved: a transfer if it is a batch."""
         devices = self.destination(name, args)
         if devices and loaders_of(value):
-            self.record_transfer(value, devices, node)
+            self.record_transfer(value, devices, node, waits=waits(name, args))
         return devices
 
     def call_unknown_method(self, receiver: Unknown, name: str, args: Args, node: ast.AST) -> Value:
         if name == "copy_" and "cuda" in receiver.devices:
-            self.record_transfer(args.get("", 0), receiver.devices, node)
+            blocks = waits(name, args)
+            self.record_transfer(args.get("", 0), receiver.devices, node, waits=blocks)
         if "memory_format" in args.keywords and self.may_be_channels_last(args):
             self.stray_formats.append(Use(node, "unknown object"))
             converted = self._in_format(receiver, name, args, node)
@@ -269,7 +271,8 @@ class Devices(Models):
 
     def call_array_method(self, receiver: Tensor, name: str, args: Args, node: ast.AST) -> Value:
         if name == "copy_" and "cuda" in receiver.devices:
-            self.record_transfer(args.get("", 0), receiver.devices, node)
+            blocks = waits(name, args)
+            self.record_transfer(args.get("", 0), receiver.devices, node, waits=blocks)
         return super().call_array_method(receiver, name, args, node)
 
     def note_unseen_mover(self, callee: Value, args: Args, node: ast.AST) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from memlint.analysis.blocking import is_fresh, is_whole_batch
 from memlint.analysis.events import Called, Event, KernelLaunch, LoopNest, Transfer
 from memlint.analysis.interpreter.records import LoaderRecord, ModelRecord
 from memlint.analysis.interpreter.state import Frame, Heap, Scope, Sites
@@ -128,12 +129,17 @@ class Machine:
 
     # Facts
 
-    def record_transfer(self, value: Value, devices: frozenset[str], node: ast.AST) -> None:
+    def record_transfer(
+        self, value: Value, devices: frozenset[str], node: ast.AST, *, waits: bool = False
+    ) -> None:
         """A batch of a loader (or a part of it) moves to ``devices`` at ``node``."""
         for loader in loaders_of(value):
             record = self.loaders.get(loader)
             if record is not None:
-                record.add_transfer(Transfer(node, text_of(node), devices))
+                loops = [opened.loop for frame in self.stack for opened in frame.loops]
+                blocking = waits and bool(loops) and is_fresh(value)
+                whole = is_whole_batch(node, loops)
+                record.add_transfer(Transfer(node, text_of(node), devices, blocking, whole))
 
     def emit(self, event: KernelLaunch | LoopNest | Event) -> None:
         self.events.append(event)

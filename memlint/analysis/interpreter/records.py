@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from memlint.analysis.events import Transfer, Use
 from memlint.analysis.values import Value, join
@@ -36,8 +36,14 @@ class LoaderRecord:
 
     def add_transfer(self, transfer: Transfer) -> None:
         known = self.transfers.get(id(transfer.node))
-        devices = transfer.devices | (known.devices if known else frozenset())
-        self.transfers[id(transfer.node)] = Transfer(transfer.node, transfer.text, devices)
+        if known is not None:
+            transfer = replace(
+                transfer,
+                devices=transfer.devices | known.devices,
+                blocking=transfer.blocking and known.blocking,
+                whole=transfer.whole or known.whole,
+            )
+        self.transfers[id(transfer.node)] = transfer
 
 
 @dataclass(slots=True)

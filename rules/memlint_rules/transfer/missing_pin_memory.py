@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from memlint.analysis.blocking import needs_pinning
 from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import LoaderBuilt, Transfer
 from memlint.analysis.values import (
     Absent,
     Const,
-    Linear,
-    Tensor,
     Unknown,
-    Value,
     alternatives,
-    devices_of,
     leaves,
     may_be,
 )
@@ -26,6 +23,8 @@ HELP = (
     "pass `pin_memory=torch.cuda.is_available()` to the loader, and `non_blocking=True` to the "
     "copies of its batches"
 )
+
+MADE = re.compile(r"DataLoader\s*\(")
 
 
 class MissingPinMemory(Rule):
@@ -118,14 +117,14 @@ class MissingPinMemory(Rule):
     severity = Severity.WARNING
     applicability = Applicability.SAFE
     needs = Needs(
-        {"DataLoader"},
+        {"DataLoader", MADE},
         {"torch"},
         {".to(", "cuda", "gpu", "prepare("},
         units=[
             # Made, handed over, subclassed or renamed; in annotations it is none of these.
             {
                 "DataLoader as",
-                re.compile(r"DataLoader\s*\("),
+                MADE,
                 re.compile(r"partial\(\s*[\w.]*DataLoader"),
                 re.compile(r"class \w+\([^)]*DataLoader"),
                 re.compile(r"=\s*[\w.]*DataLoader\b"),
@@ -134,21 +133,17 @@ class MissingPinMemory(Rule):
             {".to(", "cuda", "gpu", "copy_(", "prepare(", ".fit("},
         ],
         also={"pin_memory"},
+        across={MADE},
         classwide=True,
     )
     needs_device = "cuda"
 
     def check(self, loader: LoaderBuilt) -> Iterator[Draft]:
         """A loader without pinned memory whose batches go to CUDA."""
-        pin = alternatives(loader.argument("pin_memory"))
-        if not all(isinstance(p, Absent) or p == Const(False) for p in pin):
+        if not needs_pinning(loader):
             return
-        literal = Const(False) in pin
-        if loader.open and not literal:
-            return
-        copy = next((t for t in loader.transfers if "cuda" in t.devices), None)
-        if copy is None or _on_cuda(loader.batch) or _not_worth_it(loader.batch):
-            return
+        copy = next(t for t in loader.transfers if "cuda" in t.devices)
+        literal = Const(False) in alternatives(loader.argument("pin_memory"))
         without_workers = _without_workers(loader)
         yield self.finding(
             loader.node,
@@ -159,20 +154,6 @@ class MissingPinMemory(Rule):
             related=_related(loader, copy),
             fix=_fix(loader, without_workers=without_workers),
         )
-
-
-def _on_cuda(batch: Value) -> bool:
-    return any("cuda" in devices_of(leaf) for leaf in leaves(batch))
-
-
-def _not_worth_it(batch: Value) -> bool:
-    """No tensors that the loader could pin, or a number a sample: a few bytes."""
-    found = list(leaves(batch))
-    return bool(found) and all(
-        isinstance(leaf, (Const, Linear))
-        or (isinstance(leaf, Tensor) and leaf.lib in ("numpy", "cupy"))
-        for leaf in found
-    )
 
 
 def _without_workers(loader: LoaderBuilt) -> bool:
