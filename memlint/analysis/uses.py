@@ -79,6 +79,18 @@ class Uses:
         """The innermost class around ``node``."""
         return next((a for a in self.ancestors(node) if isinstance(a, ast.ClassDef)), None)
 
+    def functions(self) -> Iterator[Function]:
+        """The functions of the program."""
+        yield from (node for node in self._parents if isinstance(node, FUNCTIONS))
+
+    def classes(self) -> Iterator[ast.ClassDef]:
+        """The classes of the program."""
+        yield from (node for node in self._parents if isinstance(node, ast.ClassDef))
+
+    def calls(self) -> Iterator[ast.Call]:
+        """The calls of the program."""
+        yield from (node for node in self._parents if isinstance(node, ast.Call))
+
     def names_of(self, node: ast.expr) -> tuple[str, ...]:
         """The names that the value of ``node`` is bound to at once."""
         return tuple(name.id for name in self._bound(node))

@@ -1,0 +1,180 @@
+"""MEM508 naive-attention."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import ClassVar
+
+from memlint.analysis.attention import Attention, attention, is_short
+from memlint.analysis.chains import mades, operation_of, short
+from memlint.analysis.events import Called, ProgramStart
+from memlint.analysis.fused_attention import is_meant, replacement_text
+from memlint.analysis.uses import uses_in
+from memlint.analysis.weights_path import outputs_only
+from memlint.findings import Applicability, Confidence, Severity
+from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
+
+HELP = (
+    "use `torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=..., "
+    "dropout_p=p if self.training else 0.0, scale=...)`; its boolean mask is true where a key "
+    "may be seen"
+)
+# Second derivatives, and forward-mode ones: the fused kernels have none.
+_HIGHER_DERIVATIVES = re.compile(
+    r"create_graph\s*=\s*True|functional\.(hessian|jvp|hvp|vhp)|\bfunctorch\b|torch\.func\b|"
+    r"\bforward_ad\b"
+)
+
+
+class NaiveAttention(Rule):
+    """Attention is written out, so that its matrix of weights exists in memory.
+
+    ## What it does
+
+    Reports a softmax over the products of queries and keys whose result is multiplied with the
+    values and used for nothing else: `softmax(q @ k.transpose(-2, -1)) @ v`, with scaling,
+    masks, additive biases, casts and dropout in between, as `@`, `matmul`, `bmm`, `baddbmm` or
+    `einsum`, also where a helper function of the same file computes a part of it.
+
+    ## Why it is slow
+
+    Scores and weights have one number for each pair of a query and a key, for each head. They
+    are written to memory and read again by each of the steps, and training keeps some of them
+    for the backward pass. `scaled_dot_product_attention` computes the same in blocks that stay
+    on the chip where a fused kernel supports the device, the precision and the mask; its memory
+    then grows with the length of the sequence, not with its square.
+
+    For one batch of 8 heads, 4096 positions and width 64 on a CPU, the written-out form took
+    0.99 s and 1031 MiB more memory, the fused one 0.26 s and 12 MiB; with a causal mask 1.36
+    against 0.18 s. Below some 128 positions there is little to gain.
+
+    ## When it is silent
+
+    - the weights or the scores are also returned, stored, logged or handed to anything that is
+      not known to be a part of attention;
+    - the scores are treated in a way that a mask and a factor cannot express (`tanh`, `topk`,
+      mixing of heads, products with a gate, position terms that are computed from the queries);
+    - the function, its class or a class derived from it mentions a fused kernel, which is then
+      chosen in another branch;
+    - the keys are known to be no more than 128, there is one query, or channels are compared; a
+      bias that is gathered from a table of relative positions, and names like `WindowAttention`,
+      tell of short sequences too;
+    - the file asks for second derivatives, which fused kernels do not have;
+    - the softmax does not run over the keys.
+
+    ## Example
+
+    ```python
+    import math
+
+    import torch
+
+
+    def attend(q, k, v):
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+        return torch.softmax(scores, dim=-1) @ v
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch.nn.functional as F
+
+
+    def attend(q, k, v):
+        return F.scaled_dot_product_attention(q, k, v)
+    ```
+
+    ## Fix safety
+
+    The call is shown, never applied: `dropout_p` has to follow the training mode, a boolean mask
+    means the opposite of that of `masked_fill`, the scale is `1 / sqrt(d)` unless it is given,
+    rows whose keys are all masked give other values, and fused kernels round differently.
+
+    ## How to confirm
+
+    Compare the peak of allocated memory (`torch.cuda.max_memory_allocated`) of one step, and
+    its time, for the longest sequence that is used. A profile shows `aten::_softmax` on a tensor
+    of shape (batch, heads, queries, keys) between two matrix products.
+
+    ## References
+
+    - [scaled_dot_product_attention](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html)
+    - [FlashAttention: fast and memory-efficient exact attention with IO-awareness](https://arxiv.org/abs/2205.14135)
+    """
+
+    code = "MEM508"
+    name = "naive-attention"
+    severity = Severity.INFO
+    applicability = Applicability.DISPLAY
+    calls: ClassVar[frozenset[str]] = frozenset(
+        {"operator.matmul", "torch.matmul", "torch.bmm", "torch.mm", "torch.einsum",
+         "torch.functional.einsum", ".matmul", ".bmm", ".mm"}
+    )  # fmt: skip
+    needs = Needs(
+        {"torch"},
+        {"softmax", "Softmax"},
+        {"matmul", "bmm", "einsum", " @ ", ".mm("},
+        units=[{"matmul", "bmm", "einsum", "@", ".mm("}],
+        values=[{"softmax", "Softmax"}],
+    )
+
+    def check_start(self, start: ProgramStart) -> Iterator[Draft]:
+        """Keep the tree, to ask it where values go."""
+        self._tree = start.tree
+        self._told: set[ast.AST] = set()
+        yield from ()
+
+    def check(self, product: Called) -> Iterator[Draft]:
+        """A product that may be the second one of attention."""
+        found = attention(operation_of(product))
+        if found is None or found.softmax.node in self._told or not self._matters(product, found):
+            return
+        self._told.add(found.softmax.node)
+        uses, place = uses_in(self._tree), found.softmax.node
+        if uses.scope_of(place) is not uses.scope_of(found.output.node):
+            place = found.output.node  # a helper may compute the softmax of others too
+        yield self.finding(
+            place,
+            "this softmax of the products of queries and keys is written to memory only to be "
+            "multiplied with the values: scores and weights take queries x keys numbers for each "
+            "head, which grows with the square of the sequence",
+            HELP,
+            confidence=Confidence.HIGH,
+            related=[
+                Related(found.scores.node, "the scores are computed here"),
+                Related(found.output.node, "and the weights are used here only"),
+            ],
+            fix=_fix(product, found),
+        )
+
+    def _matters(self, product: Called, found: Attention) -> bool:
+        source, uses = product.source, uses_in(self._tree)
+        if _HIGHER_DERIVATIVES.search(source.text) or _in_chunks(product, found):
+            return False
+        if any(is_short(value) for value in found.softmax.inputs):
+            return False
+        if is_meant(found, uses, source):
+            return False
+        return outputs_only(found, uses)
+
+
+def _in_chunks(product: Called, found: Attention) -> bool:
+    """Whether queries are taken slice by slice, which bounds the memory."""
+    loop = product.context.innermost()
+    if loop is None or loop.loop.kind != "range":
+        return False
+    return any(short(made.name) == "getitem" for made in mades(found.query))
+
+
+def _fix(product: Called, found: Attention) -> DraftFix | None:
+    text = replacement_text(found, product.source)
+    if text is None:
+        return None
+    return DraftFix(
+        "let one call compute it",
+        (Replacement(found.output.node, text),),
+        Applicability.DISPLAY,
+    )
