@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
+from memlint.analysis.axes import dense_any_rank, reverse
 from memlint.analysis.events import LaneAccess
 from memlint.analysis.interpreter.arrays import Arrays
 from memlint.analysis.interpreter.machine import UNKNOWN, text_of
@@ -30,19 +32,19 @@ from memlint.analysis.values import (
 KERNELS = frozenset({"numba.cuda.jit", "cupyx.jit.rawkernel"})
 ELSEWHERE = ("numba.cuda.", "cupyx.jit.", "triton.", "taichi.", "warp.", "jax.", "pythran.")
 AXES = "xyz"
+CUDA = frozenset({"cuda"})
 _INDICES = frozenset(f"{module}.threadIdx" for module in ("numba.cuda", "cupyx.jit"))
 _GRIDS = ("numba.cuda.grid", "cupyx.jit.grid")
-# Memory of a block or a thread, where neighbours need not meet.
-_ON_CHIP = (
-    "numba.cuda.shared.array", "numba.cuda.local.array", "numba.cuda.const.array_like",
-    "cupyx.jit.shared_memory",
-)  # fmt: skip
+_SHARED = ("numba.cuda.shared.array", "cupyx.jit.shared_memory")
+_OWN = ("numba.cuda.local.array", "numba.cuda.const.array_like")
 
 
 class Lanes(Arrays):
     """What the threads of a block access side by side."""
 
     lane_accesses: dict[tuple[int, int], LaneAccess]
+    # Kernels that bring tiles into shared memory, in whose order they may do so.
+    tiled: set[int]
 
     def attribute(self, base: Value, name: str, node: ast.AST) -> Value:
         if isinstance(base, Ref) and base.name in _INDICES and name in AXES:
@@ -61,8 +63,27 @@ class Lanes(Arrays):
         lanes = tuple(self._lane(axis) for axis in AXES[:number])
         return lanes[0] if number == 1 else Sequence("tuple", lanes)
 
-    def _on_chip(self, args: Args, node: ast.AST) -> Value:
+    def _shared_tile(self, args: Args, node: ast.AST) -> Value:
+        if self.frame.function is not None:
+            self.tiled.add(id(self.frame.function.node))
+        return self._own_array(args, node)
+
+    def _own_array(self, args: Args, node: ast.AST) -> Value:
+        """Memory of a block or of a thread, where neighbours need not meet."""
         return Object("memlint.on_chip", self.sites.at(node))
+
+    def _to_device(self, args: Args, node: ast.AST) -> Value | None:
+        """A copy on the GPU, with the layout of what is copied."""
+        first = args.get("obj", 0)
+        if not isinstance(first, Tensor):
+            return None
+        return replace(first, lib="cupy", devices=CUDA, site=self.sites.at(node), made=None)
+
+    def _device_array(self, args: Args, node: ast.AST) -> Value | None:
+        if args.get("order", 3) != Const("F"):
+            return None
+        layout = reverse(dense_any_rank())
+        return Tensor("cupy", layout, None, CUDA, born=node, site=self.sites.at(node))
 
     def note_nest(self, opened: list[OpenLoop]) -> None:
         # The loops of other machines say nothing of this one's caches.
@@ -136,11 +157,17 @@ class Lanes(Arrays):
         seen = list(self.lane_accesses.values())
         launched = {id(one.kernel) for one in seen if one.launched}
         for one in seen:
+            if id(one.kernel) in self.tiled:
+                continue
             if one.launched or id(one.kernel) not in launched:
                 yield one
 
 
 for _name in _GRIDS:
     Lanes.FUNCTIONS[_name] = Lanes._grid
-for _name in _ON_CHIP:
-    Lanes.FUNCTIONS[_name] = Lanes._on_chip
+Lanes.FUNCTIONS["numba.cuda.to_device"] = Lanes._to_device
+Lanes.FUNCTIONS["numba.cuda.device_array"] = Lanes._device_array
+for _name in _SHARED:
+    Lanes.FUNCTIONS[_name] = Lanes._shared_tile
+for _name in _OWN:
+    Lanes.FUNCTIONS[_name] = Lanes._own_array

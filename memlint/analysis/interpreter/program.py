@@ -51,7 +51,7 @@ class Interpreter(Lanes):
         self.iterated = set()
         self.declared = {}
         self.pending = {}
-        self.lane_accesses = {}
+        self.lane_accesses, self.tiled = {}, set()
         self.backends = []
         self.addresses = {}
         self.argument_types = {}
