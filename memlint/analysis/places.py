@@ -8,9 +8,9 @@ import ast
 def method_name(call: ast.Call) -> ast.Name | None:
     """The name of the method that is called, without its receiver, which may stand lines above."""
     function = call.func
-    if not isinstance(function, ast.Attribute) or function.end_col_offset is None:
+    if not isinstance(function, ast.Attribute):
         return None
-    line, end = function.end_lineno, function.end_col_offset
+    line, end = function.end_lineno or call.lineno, function.end_col_offset or 0
     return ast.Name(
         function.attr,
         lineno=line,

@@ -6,6 +6,7 @@ import ast
 
 from memlint.analysis import knowledge
 from memlint.analysis.axes import channels_last_format, contiguous
+from memlint.analysis.formats import CONVOLUTION, convolves
 from memlint.analysis.interpreter.calls import facts_of
 from memlint.analysis.interpreter.layers import CONVOLUTIONS, HELD, LAYER, NETWORK, Layers
 from memlint.analysis.interpreter.machine import UNKNOWN, name_of, text_of
@@ -182,6 +183,8 @@ class Models(Layers):
             forward = self.class_attribute(callee.cls, "forward")
         traits = self.traits_of(forward) if isinstance(forward, Function) else []
         self._note_forward(callee, traits, args, node)
+        if CONVOLUTION in self.watched and convolves(callee) is not None:
+            self.operation(CONVOLUTION, node, callee, args, UNKNOWN)
         if isinstance(forward, Function):
             bound = Function(forward.node, forward.scope, callee, forward.name)
             return self.call_function(bound, args, node)

@@ -1,0 +1,209 @@
+"""MEM302 channels-last-mismatch."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import ClassVar
+
+from memlint.analysis.edits import call_with_keyword
+from memlint.analysis.events import Called, ProgramEnd, ProgramStart
+from memlint.analysis.formats import CONVOLVING, Format, format_of
+from memlint.analysis.places import from_method
+from memlint.analysis.values import Made, Ref, Tensor, Unknown, alternatives
+from memlint.findings import Applicability, Confidence, Severity
+from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
+from memlint.source.model import Source
+
+FORMATS = frozenset({Ref("torch.channels_last"), Ref("torch.channels_last_3d")})
+UNKNOWN = Unknown()
+JOINS = ("torch.cat", "torch.concat", "torch.concatenate")
+
+
+class ChannelsLastMismatch(Rule):
+    """An operation between convolutions loses the channels_last format.
+
+    ## What it does
+
+    Reports operations whose input has the channels_last format (it comes from a convolution of a
+    model that the program converts, or is a permuted NHWC array) and whose result is row-major
+    when the next convolution takes it: a plain `.contiguous()`, `contiguous_format`, a `cat` with
+    a row-major part, an addition whose first operand is row-major, a `reshape` that copies.
+
+    ## Why it is slow
+
+    The convolution has to bring the tensor back into its own format: two passes over it that
+    compute nothing, in each forward pass, and again in backward. In one report on CPU the
+    convolutions after such a call became 3.6 times slower (pytorch#172205); on GPUs the passes
+    show as `nchwToNhwc` kernels. How much it is depends on the sizes, so measure.
+
+    ## When it is silent
+
+    - channels_last is not in play in the file, and no NHWC array is permuted.
+    - The tensor goes to no convolution afterwards, or not directly: a head, a loss, attention.
+    - `.contiguous(memory_format=torch.channels_last)`; reshapes that are views, which keep it.
+    - The input of a converted model is not converted: that is one conversion, at the first
+      convolution.
+    - What comes before or after is not known: layers of unknown kind, parameters.
+
+    ## Example
+
+    ```python
+    import torch
+    from torch import nn
+
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Conv2d(64, 64, 3, padding=1)
+            self.second = nn.Conv2d(64, 64, 3, padding=1)
+
+        def forward(self, x):
+            y = torch.relu(self.first(x)).contiguous()
+            return self.second(y)
+
+
+    def build():
+        return Block().cuda().to(memory_format=torch.channels_last)
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+    from torch import nn
+
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Conv2d(64, 64, 3, padding=1)
+            self.second = nn.Conv2d(64, 64, 3, padding=1)
+
+        def forward(self, x):
+            y = torch.relu(self.first(x))
+            return self.second(y)
+
+
+    def build():
+        return Block().cuda().to(memory_format=torch.channels_last)
+    ```
+
+    ## Fix safety
+
+    Shown only: it leaves a plain `.contiguous()` out, or names the format. Values stay the same,
+    but a `.view` further down may need the row-major order that goes away.
+
+    ## How to confirm
+
+    Print `y.is_contiguous(memory_format=torch.channels_last)` before and after the operation, or
+    look for `nchwToNhwc` kernels and `aten::clone` in a profile.
+
+    ## References
+
+    - [Channels last memory format in PyTorch](https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.html)
+    - [tensor.contiguous() before a convolution on CPU](https://github.com/pytorch/pytorch/issues/172205)
+    - [A reshape that drops the format](https://github.com/pytorch/pytorch/issues/78611)
+    """
+
+    code = "MEM302"
+    name = "channels-last-mismatch"
+    severity = Severity.WARNING
+    applicability = Applicability.DISPLAY
+    needs = Needs(
+        {"torch"},
+        {re.compile(r"Conv(Transpose)?[23]d"), re.compile(r"conv(_transpose)?[23]d")},
+        {
+            "channels_last",
+            re.compile(r"permute\(\s*\(?\s*(0|-4), *(3|-1), *(1|-3), *(2|-2)\b"),
+            re.compile(r"permute\(\s*\(?\s*0, *4, *1, *2, *3\b"),
+            re.compile(r"move(dim|axis)\(\s*(-1|3|4), *1\b"),
+        },
+    )
+    calls: ClassVar[frozenset[str]] = CONVOLVING | {".to"}
+
+    def __init__(self, options: dict[str, object] | None = None) -> None:
+        super().__init__(options)
+        self._converted = False
+        self._lost: dict[int, tuple[Called, Format, Made]] = {}
+
+    def check_start(self, start: ProgramStart) -> Iterator[Draft]:
+        """A new program."""
+        self._converted = False
+        self._lost = {}
+        yield from ()
+
+    def check(self, called: Called) -> Iterator[Draft]:
+        """Note conversions, and what convolutions are given."""
+        if called.name == ".to":
+            self._converted = self._converted or _converts_model(called)
+        elif called.args.positional:
+            found = format_of(called.args.positional[0])
+            if found is not None and found.lost is not None:
+                self._lost.setdefault(id(found.lost.node), (called, found, found.lost))
+        yield from ()
+
+    def check_end(self, end: ProgramEnd) -> Iterator[Draft]:
+        """What was lost, if the format is in play."""
+        for called, found, lost in self._lost.values():
+            if self._converted or found.permuted:
+                yield self._finding(called, found, lost)
+
+    def _finding(self, called: Called, found: Format, lost: Made) -> Draft:
+        node = lost.node
+        place = from_method(node) if isinstance(node, ast.Call) else node
+        name = "channels_last_3d" if found.layout.rank == 5 else "channels_last"
+        source = "the permuted array is" if found.permuted else "the output of the convolution is"
+        return self.finding(
+            place,
+            f"{source} {name} here, and {_what(lost)} makes it row-major again: the next "
+            "convolution works on a converted copy, or in the slower format",
+            _help(lost, name),
+            confidence=Confidence.HIGH if self._converted else Confidence.MEDIUM,
+            related=[Related(called.node, "the next convolution")],
+            fix=_fix(called.source, lost),
+        )
+
+
+def _converts_model(called: Called) -> bool:
+    """``model.to(memory_format=torch.channels_last)``, at least on some path."""
+    given = called.args.get("memory_format")
+    asked = any(one in FORMATS for one in alternatives(given))
+    return asked and not any(
+        isinstance(one, Tensor) for one in alternatives(called.receiver or UNKNOWN)
+    )
+
+
+def _what(lost: Made) -> str:
+    if lost.name in JOINS:
+        return "joining it with a row-major part"
+    if lost.name.startswith("operator."):
+        return "the row-major first operand"
+    return f"`{lost.name.rpartition('.')[2]}`"
+
+
+def _help(lost: Made, name: str) -> str:
+    if lost.name == ".contiguous":
+        return f"leave the call out, or pass `memory_format=torch.{name}`"
+    if lost.name in JOINS:
+        return f"bring all parts into the format first: `.to(memory_format=torch.{name})`"
+    if lost.name.startswith("operator."):
+        return "put the operand that has the format first, or convert the other one once"
+    return f"keep the four axes, or follow with `.contiguous(memory_format=torch.{name})`"
+
+
+def _fix(source: Source, lost: Made) -> DraftFix | None:
+    call = lost.node
+    if lost.name != ".contiguous" or not isinstance(call, ast.Call):
+        return None
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    if call.args or call.keywords:
+        edit = call_with_keyword(source, call, "memory_format", "torch.channels_last")
+        if edit is None or call.args:
+            return None
+        return DraftFix("keep the format", (edit,), Applicability.DISPLAY)
+    edit = Replacement(call, source.segment(call.func.value))
+    return DraftFix("leave `.contiguous()` out", (edit,), Applicability.DISPLAY)
