@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from memlint.analysis.axes import Layout, Size
 
@@ -28,6 +28,11 @@ LONGEST_TEXT = 10_000
 MOST_ITEMS = 256
 # Of a call that gives several arrays (``chunk``), so many are told what made them.
 MOST_PARTS = 8
+# Attributes of a tensor that are no part of its graph of autograd.
+OUTSIDE_GRAPHS = frozenset(
+    {"data", "grad", "shape", "dtype", "device", "ndim", "requires_grad", "is_cuda", "is_leaf",
+     "layout", "itemsize", "nbytes", "indices"}
+)  # fmt: skip
 
 
 @dataclass(eq=False, slots=True)
@@ -94,7 +99,8 @@ class Unknown(Value):
     ``origin`` says where it comes from ("parameter", "call", "int" for some integer,
     "wrapper" or "").  ``deps`` are the symbols its value was computed from, ``loaders`` the
     DataLoaders whose batch it is (a part of), ``devices`` where it may live.  A wrapper is no
-    batch of its loaders, but what iterating over it yields may be one.
+    batch of its loaders, but what iterating over it yields may be one.  ``graphs`` are the
+    calls whose graph of autograd it is a part of.
     """
 
     origin: str = ""
@@ -102,6 +108,7 @@ class Unknown(Value):
     loaders: frozenset[Site] = frozenset()
     devices: frozenset[str] = frozenset()
     made: Made | None = field(default=None, compare=False, repr=False)
+    graphs: frozenset[Site] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +272,7 @@ class Tensor(Value):
     site: Site | None = field(default=None, compare=False)
     loaders: frozenset[Site] = frozenset()
     made: Made | None = field(default=None, compare=False, repr=False)
+    graphs: frozenset[Site] = frozenset()
 
     @property
     def sizes(self) -> tuple[Size, ...] | None:
@@ -363,27 +371,35 @@ def plain(value: Value) -> Value:
         return value
     match plain(value.receiver):
         case Unknown() as receiver:
+            if receiver.graphs and value.name in OUTSIDE_GRAPHS:
+                return replace(receiver, graphs=frozenset())
             return receiver
-        case Tensor(loaders=loaders, devices=devices):
-            return Unknown(loaders=loaders, devices=devices)
+        case Tensor(loaders=loaders, devices=devices, graphs=graphs):
+            return Unknown(loaders=loaders, devices=devices, graphs=graphs)
     return Unknown("call")
 
 
-def with_made(value: Value, made: Made) -> Value:
-    """``value`` as what ``made`` gave; what is no array and may be none stays as it is."""
+def with_made(value: Value, made: Made, graphs: frozenset[Site] | None = None) -> Value:
+    """``value`` as what ``made`` gave, and as part of these graphs of autograd where they are
+    given; what is no array and may be none stays as it is."""
     match value:
         case Unknown(origin, deps, loaders, devices):
-            return Unknown(origin, deps, loaders, devices, made)
+            kept = value.graphs if graphs is None else graphs
+            return Unknown(origin, deps, loaders, devices, made, kept)
         case Tensor() as t:
+            kept = t.graphs if graphs is None else graphs
             return Tensor(
                 t.lib, t.layout, t.dtype, t.devices, t.pinned, t.assumed, t.born, t.site,
-                t.loaders, made,
+                t.loaders, made, kept,
             )  # fmt: skip
         case Alternatives(values):
-            return Alternatives(tuple(with_made(one, made) for one in values))
+            return Alternatives(tuple(with_made(one, made, graphs) for one in values))
         case Sequence(kind="tuple" | "list", items=items) if items and len(items) <= MOST_PARTS:
             return Sequence(
-                value.kind, tuple(with_made(one, made) for one in items), value.element, value.site
+                value.kind,
+                tuple(with_made(one, made, graphs) for one in items),
+                value.element,
+                value.site,
             )
     return value
 
@@ -391,6 +407,33 @@ def with_made(value: Value, made: Made) -> Value:
 def made_of(value: Value) -> Made | None:
     """The operation that gave a value, where there is one and it is known."""
     return value.made if isinstance(value, (Unknown, Tensor)) else None
+
+
+def graphs_of(value: Value) -> frozenset[Site]:
+    """The calls whose graph of autograd ``value`` is, or holds, a part of on every path on which
+    it is an array at all."""
+    match plain(value):
+        case Unknown() | Tensor() as known:
+            return known.graphs
+        case Alternatives(values):
+            arrays = [one for one in values if not isinstance(one, (Const, Linear, Absent))]
+            found = [graphs_of(one) for one in arrays]
+            return frozenset[Site]().union(*found) if found and all(found) else frozenset()
+        case Sequence(items=items, element=element):
+            parts = items if items is not None else (element,)
+            return frozenset[Site]().union(*(graphs_of(one) for one in parts))
+        case Mapping(items=items):
+            return frozenset[Site]().union(*(graphs_of(one) for _, one in items))
+        case Object(cls="torch.nn.Parameter", site=site) as made:
+            return frozenset() if must_be(made.fact("requires_grad"), False) else frozenset({site})
+    return frozenset()
+
+
+def possible_graphs(value: Value) -> frozenset[Site]:
+    """:func:`graphs_of` on any path."""
+    if isinstance(value, Alternatives):
+        return frozenset[Site]().union(*(possible_graphs(one) for one in value.values))
+    return graphs_of(value)
 
 
 def loaders_of(value: Value) -> frozenset[Site]:

@@ -97,6 +97,8 @@ class Activations(Expressions):
             call=node,
             grad=self.grad_under(True if entry else caller.grad, self.traits_of(function)),
         )
+        if not entry:
+            self.hand_modes(frame, caller, node)
         self.scope = function.scope
         try:
             variables = self._bind_parameters(function, args, entry=entry)
@@ -121,6 +123,8 @@ class Activations(Expressions):
                 self.suspended.pop()
         finally:
             self.scope, self.frame = caller_scope, caller
+        if not entry:
+            self.return_modes(frame, caller)
         if frame.yields:
             return Sequence("generator", None, join(frame.yields))
         return join(frame.returns) if frame.returns else Const(None)

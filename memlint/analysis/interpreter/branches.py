@@ -215,7 +215,7 @@ class Branches(Assignments):
         contexts, grad = self.frame.contexts, self.frame.grad
         for item in node.items:
             value = self.evaluate(item.context_expr)
-            self.frame.grad = self.grad_under(self.frame.grad, (value,))
+            self.frame.grad = self.grad_within(self.frame.grad, value, item.context_expr)
             for one in alternatives(value):
                 if self.is_context(one):
                     self.frame.contexts += (one,)

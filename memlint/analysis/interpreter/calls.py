@@ -258,6 +258,7 @@ class Calls(Activations):
                 return result
         function = args.get("", 0)
         if isinstance(function, (Function, Class)) and len(args.positional) == 1:
+            self.note_guarded(callee, function)
             return function
         self.note_unseen_call(callee, args, node)
         return Unknown("call")

@@ -270,6 +270,7 @@ class Expressions(Access):
         return self.evaluate(node.value)
 
     def _yield(self, node: ast.Yield) -> Value:
+        self.note_yield()
         self.frame.yields.append(self.evaluate(node.value) if node.value else Const(None))
         return UNKNOWN
 

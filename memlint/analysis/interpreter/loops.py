@@ -249,7 +249,7 @@ class Loops(Nests):
             case Tensor():
                 return knowledge.subscript(value, (ZERO,), self.statement)
             case Unknown(made=made):
-                return Unknown("", value.deps, value.loaders, value.devices, made)
+                return Unknown("", value.deps, value.loaders, value.devices, made, value.graphs)
             case Object():
                 return self.element_of_object(value)
             case Instance() if value.site not in self.iterated:

@@ -14,6 +14,7 @@ from memlint.analysis.interpreter.records import ModelRecord
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import Class, Function, Instance, Ref, Site, Value
 from memlint.source.model import Source
+from memlint.source.project import NOTHING, Followed, Project, is_foreign, source_of
 
 CUDA_WORDS = (".cuda", '"cuda', "'cuda")
 FORMAT_WORDS = ("memory_format", "torch.channels_last", "import channels_last")
@@ -30,8 +31,12 @@ class Interpreter(Lanes):
         target_device: str,
         index: Index | None = None,
         watched: frozenset[str] = frozenset(),
+        project: Project | None = None,
+        followed: Followed = NOTHING,
     ) -> None:
         super().__init__(source, tree)
+        self.project, self.followed, self.origins = project, followed.names, followed.origins
+        self.modules, self.paths, self.kept, self.imported = {}, {}, [], {}
         self.watched = watched
         self._index = index
         self.target_device = target_device
@@ -57,6 +62,9 @@ class Interpreter(Lanes):
         self.argument_types = {}
         self.operator_sources = []
         self.attribute_specs = {}
+        self.forwards = {}
+        self.yielding = {}
+        self.outer_modes = {}
         self.statement = ast.Pass()
         self.stray_formats = []
         self.options = {}
@@ -71,6 +79,7 @@ class Interpreter(Lanes):
         try:
             self.execute_body(self.tree.body)
             self.tell_nests()
+            self._grad_set_by_module = self.grad_set
             self._enter_uncalled()
             self._make_finals()
         except OutOfBudgetError:
@@ -78,11 +87,13 @@ class Interpreter(Lanes):
         yield from self.events
         self.events = []
         yield from self.tell_calls()
+        yield from self.tell_forwards()
         yield from self.tell_launches()
         yield from self.tell_lanes()
         yield ProgramEnd(self.tree)
 
     exhausted: bool = False
+    _grad_set_by_module: bool | None = True
 
     def _enter_uncalled(self) -> None:
         """Functions and methods that the program itself never calls, as others would."""
@@ -102,13 +113,16 @@ class Interpreter(Lanes):
 
     def _is_candidate(self, function: Function) -> bool:
         """Whether a function is worth reading for its own sake."""
+        if is_foreign(function.node):
+            return False
         return self._index is None or self._index.wants(function.node)
 
     def _enter(self, function: Function) -> None:
         self.frame.live = True
         self.frame.loops = []
         self.frame.conditions = self.frame.without_cuda = self.frame.throttles = 0
-        self.grad_set = True
+        self.frame.varied = 0
+        self.grad_set = self._grad_set_by_module
         self.run(function, Args(), entry=True)
 
     def _grew(self, instance: Instance) -> bool:
@@ -139,22 +153,27 @@ class Interpreter(Lanes):
         return known
 
     def _make_finals(self) -> None:
+        built: list[LoaderBuilt] = []
         for record in list(self.loaders.values()):
-            self.emit(
-                LoaderBuilt(
-                    self.source,
-                    record.node,
-                    self._assigned_to(record.node),
-                    record.cls,
-                    record.arguments,
-                    record.open,
-                    tuple(record.transfers.values()),
-                    self.batch_of(record),
-                    record.direct,
-                    record.partial,
-                    self._name_of_torch(),
-                )
+            batch = self.batch_of(record)
+            loader = LoaderBuilt(
+                source_of(record.node, self.source),
+                record.node,
+                self._assigned_to(record.node),
+                record.cls,
+                record.arguments,
+                record.open,
+                tuple(record.transfers.values()),
+                batch,
+                record.direct,
+                record.partial,
+                self._name_of_torch(),
+                self.code_of_workers(record, batch),
             )
+            built.append(loader)
+            self.emit(loader)
+        for kept in self.attributes_of_datasets(built):
+            self.emit(kept)
         training = any(word in self.source.text for word in TRAINING_WORDS)
         for site in list(self.models):
             self._place(site, training)

@@ -52,6 +52,7 @@ class Statements(Branches):
             if isinstance(trait, (Ref, Object, Unknown)) and not isinstance(result, Function):
                 continue
             called = self.call(trait, Args((result,), {}, False), decorator)
+            self.note_wrapped(value, called)
             if isinstance(called, (Function, Class)):
                 result = called
         return result
@@ -101,9 +102,18 @@ class Statements(Branches):
         for alias in node.names:
             if alias.name == "*":
                 self.star_imports.append(module)
+                self._bind_all_of(module)
             else:
                 name = dotted(module, alias.name) if module.strip(".") else module + alias.name
-                self.bind(alias.asname or alias.name, Ref(name))
+                self.bind(alias.asname or alias.name, self.foreign(name) or Ref(name))
+
+    def _bind_all_of(self, module: str) -> None:
+        """``from module import *``, as far as it is followed."""
+        for full in self.followed:
+            head, _, name = full.rpartition(".")
+            found = self.foreign(full) if head == module else None
+            if found is not None:
+                self.bind(name, found)
 
     _STATEMENTS: dict[type[ast.AST], Callable[..., None]] = {}
 

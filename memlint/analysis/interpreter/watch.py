@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from memlint.analysis.events import Called, Context, Enclosing
-from memlint.analysis.interpreter.autograd import Autograd
+from memlint.analysis.interpreter.autograd import Autograd, with_places
 from memlint.analysis.interpreter.loop_roles import role_of
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
@@ -19,14 +19,13 @@ from memlint.analysis.values import (
     Linear,
     Made,
     Mapping,
-    Object,
+    Partial,
     Ref,
     Sequence,
+    Site,
     Value,
-    alternatives,
     join,
     made_of,
-    must_be,
     with_made,
 )
 from memlint.source.project import source_of
@@ -50,7 +49,13 @@ class Watch(Autograd):
         return join(results)
 
     def operation(
-        self, name: str, node: ast.AST, receiver: Value | None, args: Args, value: Value
+        self,
+        name: str,
+        node: ast.AST,
+        receiver: Value | None,
+        args: Args,
+        value: Value,
+        graphs: frozenset[Site] = frozenset(),
     ) -> Value:
         """Note an operation; its result, which knows then what made it."""
         inputs = args.positional if receiver is None else (receiver, *args.positional)
@@ -75,23 +80,41 @@ class Watch(Autograd):
                 self.context(),
                 source_of(node, self.source),
             )
-        graphs = self.graphs_after(name, node, receiver, args)
-        return with_made(value, Made(name, node, inputs, tuple(args.keywords.items())), graphs)
+        made = Made(name, node, inputs, tuple(args.keywords.items()))
+        if not self.follows_graphs:
+            return with_made(value, made)
+        graphs |= self.graphs_after(name, node, receiver, args)
+        return with_places(name, args, with_made(value, made, graphs))
 
     def called_by(self, callee: Value, args: Args, node: ast.AST, value: Value) -> Value:
         """:meth:`operation` for a call, by what it calls."""
-        match callee:
-            case Ref(name):
-                return self.operation(name, node, None, args, value)
-            case Bound(receiver, name):
-                return self.operation(f".{name}", node, receiver, args, value)
-            case Function(bound=Instance() as receiver, name=name):
-                if (short := f".{name.rpartition('.')[2]}") in self.watched:
-                    self.operation(short, node, receiver, args, value)
-        if made_of(value) is None:
-            inputs = (callee, *args.positional)
-            return with_made(value, Made("call", node, inputs, tuple(args.keywords.items())))
+        if isinstance(callee, Ref):
+            return self.operation(callee.name, node, None, args, value)
+        graphs = self.graphs_of_call(callee, args, node, value)
+        if isinstance(callee, Bound):
+            name = f".{callee.name}"
+            self.note_entered(name, callee.receiver, args)
+            self.note_mode(name, node, args)
+            value = self.operation(name, node, callee.receiver, args, value, graphs)
+        else:
+            value = self._called_object(callee, args, node, value, graphs)
+        self.note_forward(callee, args, node, value)
         return value
+
+    def _called_object(
+        self, callee: Value, args: Args, node: ast.AST, value: Value, graphs: frozenset[Site]
+    ) -> Value:
+        if isinstance(callee, Function) and isinstance(callee.bound, Instance):
+            short = f".{callee.name.rpartition('.')[2]}"
+            if short in self.watched:
+                self.operation(short, node, callee.bound, args, value)
+        made = made_of(value)
+        if made is None:
+            made = Made("call", node, (callee, *args.positional), tuple(args.keywords.items()))
+        elif not graphs:
+            return value
+        seen = isinstance(callee, (Function, Partial, Class, Instance))
+        return with_made(value, made, graphs if graphs or not seen else None)
 
     def operated(
         self,
@@ -150,6 +173,7 @@ class Watch(Autograd):
             return ()
         return (
             self.grad_set,
+            tuple(self.frame.modes.items()) if self.follows_graphs else (),
             *(
                 (id(opened.loop.node), frame.throttles > opened.throttles)
                 for frame in self.stack
