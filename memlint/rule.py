@@ -50,12 +50,13 @@ class Needs:
     ``classwide``: what all methods of its class hold); ``values`` are groups that may as
     well be met by the ``__init__`` of a method's class.  Functions that do not
     satisfy them are only read where others call them.  A word of ``also`` is what may speak
-    against a finding: who holds one is read too, once there is anything to be found.  With
+    against a finding: who holds one is read too, once there is anything to be found.  A group
+    with a word of ``across`` may be met by what the program imports from its own project.  With
     neither ``units`` nor ``values``, and where a word of ``whole`` occurs in the source, all
     functions are read.
     """
 
-    __slots__ = ("also", "classwide", "groups", "units", "values", "whole")
+    __slots__ = ("across", "also", "classwide", "groups", "units", "values", "whole")
 
     def __init__(
         self,
@@ -64,6 +65,7 @@ class Needs:
         values: Iterable[Iterable[Word]] = (),
         whole: Iterable[str] = (),
         also: Iterable[Word] = (),
+        across: Iterable[Word] = (),
         classwide: bool = False,
     ) -> None:
         self.groups: tuple[tuple[Word, ...], ...] = tuple(map(_cheapest_first, groups))
@@ -71,6 +73,7 @@ class Needs:
         self.values = tuple(_cheapest_first(group) for group in values)
         self.whole = frozenset(whole)
         self.also: tuple[Word, ...] = _cheapest_first(also)
+        self.across: tuple[Word, ...] = _cheapest_first(across)
         self.classwide = classwide
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from memlint.config import Settings
 from memlint.rule import Draft, PartlyRead, Rule, RuleFailure
 from memlint.source.model import Source
+from memlint.source.project import NOTHING, Followed, Project
 
 
 def analyze(
@@ -17,9 +18,12 @@ def analyze(
     settings: Settings,
     *,
     sieve: bool = True,
+    project: Project | None = None,
+    followed: Followed = NOTHING,
 ) -> Iterator[Draft | RuleFailure | PartlyRead]:
     """The findings of ``rules`` in a program, as drafts; a rule that raises is a failure entry.
 
+    ``followed`` is what the program imports of its ``project`` and is worth following.
     Without ``sieve`` every function is read, not only the candidates: slower, same findings.
     """
     from memlint.analysis.dispatch import Dispatcher
@@ -31,11 +35,14 @@ def analyze(
     yield from dispatcher.send(ProgramStart(tree, source))
     if not dispatcher.wants_meaning:
         return
-    index = Index(source, tree, (rule.needs for rule in rules)) if sieve else None
+    needs = (rule.needs for rule in rules)
+    index = Index(source, tree, needs, followed.texts) if sieve else None
     if index is not None and not index.wants_any:
         return
     watched = frozenset[str]().union(*(rule.calls for rule in rules))
-    interpreter = Interpreter(source, tree, settings.target_device, index, watched)
+    interpreter = Interpreter(
+        source, tree, settings.target_device, index, watched, project, followed
+    )
     for event in interpreter.events_of_program():
         yield from dispatcher.send(event)
     if interpreter.exhausted:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from memlint.analysis.events import Event, ProgramStart
+from memlint.analysis.events import Called, Event, ProgramStart
 from memlint.findings import Confidence, Severity
-from memlint.rule import Check, Draft, Rule, RuleFailure, handlers
+from memlint.rule import Check, Draft, Related, Rule, RuleFailure, handlers
 from memlint.source.model import Source
+from memlint.source.project import is_foreign, source_of
 
 
 class Dispatcher:
@@ -33,9 +35,14 @@ class Dispatcher:
         for rule, check in self._checks.get(type(event), ()):
             if rule.code in self._failed:
                 continue
+            if isinstance(event, Called) and event.name not in rule.calls:
+                continue  # it is another rule that asked for this operation
             try:
-                for draft in check(event):
-                    _check_draft(draft, self._source)
+                for drafted in check(event):
+                    _check_draft(drafted, self._source)
+                    draft = in_this_file(drafted)
+                    if draft is None:
+                        continue
                     # What is reached in several ways is told once.
                     if (rule.code, id(draft.node)) not in self._told:
                         self._told.add((rule.code, id(draft.node)))
@@ -65,6 +72,27 @@ def _check_draft(draft: object, source: Source) -> None:
         _check_place(node, source)
 
 
+def in_this_file(draft: Draft) -> Draft | None:
+    """A draft about a place in another module, at the first of its places in this file.
+
+    This file is the one that brings the facts together.  A draft with no place in it is for
+    the other module alone, and is found there.
+    """
+    fix = draft.fix
+    if fix is not None and any(is_foreign(edit.node) for edit in fix.replacements):
+        draft = replace(draft, fix=None)
+    if not is_foreign(draft.node):
+        return draft
+    here = next((one for one in draft.related if not is_foreign(one.node)), None)
+    if here is None:
+        return None
+    others = tuple(one for one in draft.related if one is not here)
+    return replace(draft, node=here.node, related=(Related(draft.node, WHERE), *others), fix=None)
+
+
+WHERE = "this is the place, in another module, that the finding is about"
+
+
 def _check_place(node: ast.AST, source: Source) -> None:
     line, end_line = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
     columns = getattr(node, "col_offset", None), getattr(node, "end_col_offset", None)
@@ -73,5 +101,5 @@ def _check_place(node: ast.AST, source: Source) -> None:
         raise TypeError(f"a finding is at a {type(node).__name__}, which has no place in the text")
     assert isinstance(line, int)
     assert isinstance(end_line, int)
-    if not 1 <= line <= end_line <= len(source.lines):
+    if not 1 <= line <= end_line <= len(source_of(node, source).lines):
         raise ValueError(f"a finding is at line {line}, which the program does not have")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from memlint.rule import Needs, Word
@@ -48,13 +48,22 @@ _UNNAMED = frozenset(
 class Index:
     """Which functions of a program are candidates for the rules with these needs."""
 
-    def __init__(self, source: Source, tree: ast.Module, needs: Iterable[Needs]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        tree: ast.Module,
+        needs: Iterable[Needs],
+        imported: Mapping[str, str] | None = None,
+    ) -> None:
         self._lines = source.lines
         self._wanted: set[int] | None = None
         declared = list(needs)
         if any(_reads_all(one, source.text) for one in declared):
             return
-        sieves = [_Sieve(one, source.text) for one in declared]
+        # What is followed into other modules is, by its local name, as good as a unit of this.
+        foreign = dict(imported or {})
+        whole = "\n".join((source.text, *foreign.values()))
+        sieves = [_Sieve(one, whole) for one in declared]
         sieves = [one for one in sieves if one.may_hold]
         self._known: set[int] = set()
         self._wants_any = bool(sieves)
@@ -65,6 +74,7 @@ class Index:
         text = "\n".join(text for text, _, is_import in outside if not is_import)
         module = _unit(tree, "", "", text)
         units = [module, *self._units(tree.body, "")]
+        units += [_unit(ast.Pass(), name, "", text) for name, text in foreign.items()]
         self._known = {id(unit.node) for unit in units}
         graph = _Graph(units)
         self._wanted = set()

@@ -24,9 +24,10 @@ from memlint.config import Settings
 from memlint.linter.codec import decode_result, encode_result
 from memlint.linter.file import FileResult
 from memlint.rule import Rule, RuleSet
+from memlint.source.project import Looked
 
 CACHE_NAME = ".memlint_cache"
-_FORMAT = 2
+_FORMAT = 3
 # A file changed this shortly before it was looked at may change again with the same time.
 _SETTLED_NS = 50_000_000
 _SUFFIX = ".results.json"
@@ -48,14 +49,18 @@ def cache_directory(settings: Settings) -> Path:
 class Cache:
     """The kept results for the files under one configuration.
 
-    Entries are ``[size, mtime_ns, digest, result]``.
+    Entries are ``[size, mtime_ns, digest, result, followed]``, where ``followed`` are numbers of
+    states of other files, each ``[place, size, mtime_ns]``; an entry counts only as long as
+    those files are as they were.
     """
 
     def __init__(self, directory: Path, key: str, root: Path) -> None:
         self._directory, self._root = directory, root
         self._file = directory / f"{key}{_SUFFIX}"
         self._opened_ns = time.time_ns()
-        self._entries, self._pruned_at = _load(self._file)
+        self._entries, self._states, self._pruned_at = _load(self._file)
+        self._numbers = {tuple(state): number for number, state in enumerate(self._states)}
+        self._true: dict[int, bool] = {}
         self._changed = False
         self._seen = 0
 
@@ -66,7 +71,7 @@ class Cache:
             return None
         self._seen += 1
         try:
-            if entry[0] != size or entry[1] != mtime_ns:
+            if entry[0] != size or entry[1] != mtime_ns or not self._holds(entry[4]):
                 return None
             return decode_result(entry[3], path)
         except _DAMAGE:
@@ -79,7 +84,7 @@ class Cache:
             return ""
         try:
             decode_result(entry[3], path)
-            return str(entry[2])
+            return str(entry[2]) if self._holds(entry[4]) else ""
         except _DAMAGE:
             return ""
 
@@ -94,11 +99,44 @@ class Cache:
             return decode_result(entry[3], path)
         if result.lasting:
             settled = self._settled(mtime_ns)
-            self._entries[inside] = [size, settled, result.digest, encode_result(result)]
+            followed = [self._number_of(one) for one in result.followed]
+            self._entries[inside] = [
+                size, settled, result.digest, encode_result(result), followed
+            ]  # fmt: skip
             self._changed = True
         elif self._entries.pop(inside, None) is not None:
             self._changed = True
         return result
+
+    def _number_of(self, looked: Looked) -> int:
+        place = os.path.relpath(looked.path, self._root)
+        state = (place, looked.size, self._settled(looked.mtime_ns))
+        number = self._numbers.setdefault(state, len(self._states))
+        if number == len(self._states):
+            self._states.append(list(state))
+        return number
+
+    def _holds(self, followed: list[int]) -> bool:
+        """Whether the files that a result depends on are as they were."""
+        return all(map(self._is_true, followed))
+
+    def _is_true(self, number: int) -> bool:
+        if number not in self._true:
+            place, size, mtime_ns = self._states[number]
+            try:
+                status = os.stat(self._root / place)
+                self._true[number] = (status.st_size, status.st_mtime_ns) == (size, mtime_ns)
+            except OSError:
+                self._true[number] = False
+        return self._true[number]
+
+    def _in_use(self) -> list[list[Any]]:
+        """The states that entries still speak of, which are numbered anew."""
+        used = sorted({number for entry in self._entries.values() for number in entry[4]})
+        numbers = {old: new for new, old in enumerate(used)}
+        for entry in self._entries.values():
+            entry[4] = [numbers[number] for number in entry[4]]
+        return [self._states[number] for number in used]
 
     def save(self) -> str | None:
         """Write what has changed.  Returns what went wrong, if anything."""
@@ -106,7 +144,8 @@ class Cache:
             return None
         if len(self._entries) > 2 * self._pruned_at + 1000:
             self._prune()
-        text = json.dumps([_FORMAT, self._pruned_at, self._entries], separators=(",", ":"))
+        kept = [_FORMAT, self._pruned_at, self._entries, self._in_use()]
+        text = json.dumps(kept, separators=(",", ":"))
         content = f"{_checksum(text.encode())}\n{text}\n"
         try:
             if self._directory.is_symlink():
@@ -133,18 +172,18 @@ class Cache:
         self._pruned_at = len(self._entries)
 
 
-def _load(file: Path) -> tuple[dict[str, list[Any]], int]:
+def _load(file: Path) -> tuple[dict[str, list[Any]], list[list[Any]], int]:
     try:
         checksum, _, text = file.read_bytes().partition(b"\n")
         text = text.rstrip(b"\n")
         if checksum.decode("ascii") != _checksum(text):
-            return {}, 0
-        version, pruned_at, entries = json.loads(text)
+            return {}, [], 0
+        version, pruned_at, entries, states = json.loads(text)
         if version == _FORMAT and isinstance(pruned_at, int) and isinstance(entries, dict):
-            return entries, pruned_at
+            return entries, list(states), pruned_at
     except (OSError, ValueError, TypeError, RecursionError):
         pass  # absent, unreadable or damaged: all the same, it is written anew
-    return {}, 0
+    return {}, [], 0
 
 
 def _checksum(text: bytes) -> str:

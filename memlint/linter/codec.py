@@ -69,7 +69,15 @@ def _encode_finding(finding: Finding) -> list[Any]:
         _encode_location(finding.location),
         finding.message,
         finding.help,
-        [[p.message, p.cell, _encode_location(p.location)] for p in finding.related],
+        [
+            [
+                p.message,
+                p.cell,
+                _encode_location(p.location),
+                p.path if p.path != finding.path else "",
+            ]
+            for p in finding.related
+        ],
         None
         if fix is None
         else [
@@ -94,7 +102,7 @@ def _decode_finding(kept: Sequence[Any], path: str) -> Finding:
         _decode_location(at),
         message,
         help,
-        tuple(Place(m, path, c, _decode_location(where)) for m, c, where in related),
+        tuple(Place(m, of or path, c, _decode_location(where)) for m, c, where, of in related),
         None if fix is None else _decode_fix(fix, path),
         mark,
         None,

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from memlint.config import Settings
 from memlint.findings import FileError, Finding
+from memlint.linter.across import Across
 from memlint.linter.finish import Finished, finish
 from memlint.linter.gate import Gate
 from memlint.linter.stopwatch import Stopwatch
@@ -22,6 +23,7 @@ from memlint.selection import ignored_in
 from memlint.source.discover import os_error_text
 from memlint.source.model import Source
 from memlint.source.notebook import NOTEBOOK_SUFFIX
+from memlint.source.project import Followed, Looked, Project
 from memlint.source.read import SourceError, decode_source
 
 _DENSE_FROM = 200_000
@@ -47,7 +49,8 @@ class FileResult:
     """What came of one file.
 
     ``unchanged``: the content is the one that the cache knows, nothing was done.
-    ``lasting``: the same content will give the same result, so that it may be cached.
+    ``lasting``: the same content will give the same result, so that it may be cached, with
+    what was ``followed``: the state of the other files that it depends on.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -56,6 +59,7 @@ class FileResult:
     digest: str = ""
     unchanged: bool = False
     lasting: bool = True
+    followed: tuple[Looked, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -89,6 +93,8 @@ class Plan:
                 self.failures.append(FileError(rule.__module__, message))
         self._listening = frozenset(rule.code for rule in rules if handlers(rule))
         self._gate = Gate(self.rules)
+        self._project = Project(str(settings.root), settings.max_file_size)
+        self._across = Across(self.rules, self._project)
 
     def run(self, job: Job) -> FileResult:
         """Lint one file.  Raises nothing but ``KeyboardInterrupt`` and ``SystemExit``."""
@@ -111,22 +117,40 @@ class Plan:
     def _lint(self, job: Job, data: bytes, digest: str, clock: Stopwatch) -> FileResult:
         active = self._active(job.inside)
         speaking = self._gate.pass_through(data)
+        speaking, followed = self._across.follow(job.path, data, speaking)
         if len(active) < len(self.rules):
             speaking = [rule for rule in speaking if rule in active]
         clock.lap("gate")
+        result = self._lint_with(job, data, active, speaking, followed, clock)
+        return replace(result, digest=digest, followed=followed.looked, timings=clock.seconds)
+
+    def _lint_with(
+        self,
+        job: Job,
+        data: bytes,
+        active: list[Rule],
+        speaking: list[Rule],
+        followed: Followed,
+        clock: Stopwatch,
+    ) -> FileResult:
         weight = _weight(data)
         if weight > self.settings.max_file_size and job.data is None:
             if not speaking:
-                return FileResult(digest=digest, timings=clock.seconds)
+                return FileResult()
             return _too_heavy(job.path, weight, self.settings)
         if not speaking and not job.path.endswith(NOTEBOOK_SUFFIX) and _is_sound(data):
             clock.lap("parse")
-            return FileResult(digest=digest, timings=clock.seconds)
-        result = self._lint_program(job, data, active, speaking, clock)
-        return replace(result, digest=digest, timings=clock.seconds)
+            return FileResult()
+        return self._lint_program(job, data, active, speaking, followed, clock)
 
     def _lint_program(
-        self, job: Job, data: bytes, active: list[Rule], speaking: list[Rule], clock: Stopwatch
+        self,
+        job: Job,
+        data: bytes,
+        active: list[Rule],
+        speaking: list[Rule],
+        followed: Followed,
+        clock: Stopwatch,
     ) -> FileResult:
         try:
             source = decode_source(data, job.path)
@@ -142,7 +166,7 @@ class Plan:
         clock.lap("parse")
         told = [rule for rule in speaking if rule.code in self._listening]
         clock.watch(told)
-        drafts, errors = _analyzed(source, tree, told, self.settings)
+        drafts, errors = _analyzed(source, tree, told, self.settings, self._project, followed)
         clock.lap("analyze")
         # What rules that failed would have found is not known: no suppression is unused then.
         judging = [] if errors else [r for r in speaking if r.code not in self._listening]
@@ -211,7 +235,12 @@ def _is_sound(data: bytes) -> bool:
 
 
 def _analyzed(
-    source: Source, tree: ast.Module, rules: list[Rule], settings: Settings
+    source: Source,
+    tree: ast.Module,
+    rules: list[Rule],
+    settings: Settings,
+    project: Project,
+    followed: Followed,
 ) -> tuple[list[Draft], list[FileError]]:
     drafts: list[Draft] = []
     errors: list[FileError] = []
@@ -220,7 +249,7 @@ def _analyzed(
     from memlint.analysis import analyze
 
     try:
-        for outcome in analyze(source, tree, rules, settings):
+        for outcome in analyze(source, tree, rules, settings, project=project, followed=followed):
             if isinstance(outcome, RuleFailure):
                 message = f"rule {outcome.rule} failed: {outcome.error}"
                 errors.append(FileError(source.path, message))

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from memlint.findings import Confidence, Finding, Fix, Place, TextEdit
 from memlint.linter.fingerprint import Fingerprints
 from memlint.linter.own_rules import UnusedSuppression
-from memlint.rule import Draft, DraftFix, Rule
+from memlint.rule import Draft, DraftFix, Related, Rule
 from memlint.source.model import Source
+from memlint.source.project import source_of
 from memlint.source.statements import Statement, span, statement_of
 from memlint.source.suppress import read_suppressions
 
@@ -127,13 +128,16 @@ def _finding(source: Source, placed: _Placed, fingerprint: str) -> Finding:
         message=draft.message,
         help=draft.help,
         related=tuple(
-            Place(related.message, source.path, *source.place(related.node))
-            for related in draft.related
+            _place(related, source_of(related.node, source)) for related in draft.related
         ),
         fix=None if draft.fix is None else _fix(source, draft.fix),
         fingerprint=fingerprint,
         url=draft.rule.url(),
     )
+
+
+def _place(related: Related, source: Source) -> Place:
+    return Place(related.message, source.path, *source.place(related.node))
 
 
 def _fix(source: Source, fix: DraftFix) -> Fix:

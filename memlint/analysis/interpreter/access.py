@@ -10,7 +10,7 @@ from typing import Literal
 from memlint.analysis import knowledge
 from memlint.analysis.axes import dense_any_rank
 from memlint.analysis.interpreter.machine import UNKNOWN, dotted, text_of
-from memlint.analysis.interpreter.watch import Watch
+from memlint.analysis.interpreter.modules import Modules
 from memlint.analysis.knowledge import Args, SliceValue
 from memlint.analysis.linear import add, linear, of_linear, symbol_value
 from memlint.analysis.values import (
@@ -42,7 +42,7 @@ OWN_TRANSPOSE = re.compile(
 INTERFACES = ("__cuda_array_interface__", "__array_interface__")
 
 
-class Access(Watch):
+class Access(Modules):
     """Evaluation of attributes and subscripts."""
 
     # Attributes
@@ -57,7 +57,8 @@ class Access(Watch):
             case Alternatives(values):
                 return join(self.attribute(v, name, node) for v in values if not is_nothing(v))
             case Ref(module):
-                return Ref(dotted(module, name))
+                full = dotted(module, name)
+                return self.foreign(full) or Ref(full)
             case Instance():
                 return self.instance_attribute(base, name, node)
             case Class():
@@ -158,9 +159,7 @@ class Access(Watch):
         if isinstance(base, (Tensor, Unknown, Alternatives, Bound)) and not isinstance(
             value, (Sequence, Mapping)
         ):
-            return self.operated(
-                "operator.getitem", node, (plain(base), *key_values(items)), value
-            )
+            return self.operated("operator.getitem", node, (plain(base), *key_values(items)), value)
         return value
 
     def note_access(

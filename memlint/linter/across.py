@@ -1,0 +1,96 @@
+"""Which rules have something to say about a file only together with what it imports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from memlint.rule import Rule, Word
+from memlint.source.project import NOTHING, Followed, Looked, Origin, Project
+from memlint.source.read import SourceError, decode
+
+_MOST_FOLLOWED = 20
+
+
+class Across:
+    """Follows the imports of programs, as far as some rule may gain by it."""
+
+    def __init__(self, rules: Sequence[Rule], project: Project) -> None:
+        self._project = project
+        self._rules = [rule for rule in rules if rule.needs.across]
+        self._known: dict[tuple[Origin, Word], bool] = {}
+        self._modules: dict[tuple[str, Word], bool] = {}
+
+    def follow(
+        self, path: str, data: bytes, speaking: Sequence[Rule]
+    ) -> tuple[list[Rule], Followed]:
+        """The rules that speak of a program alone, or of it and what it imports; and that."""
+        if not self._rules or b"import" not in data:
+            return list(speaking), NOTHING
+        open_rules = [r for r in self._rules if r in speaking or _may_be_met(r, data)]
+        if not open_rules:
+            return list(speaking), NOTHING
+        try:
+            text = decode(data)
+        except SourceError:
+            return list(speaking), NOTHING
+        words = tuple(dict.fromkeys(word for rule in open_rules for word in rule.needs.across))
+        looked: dict[str, Looked] = {}
+        names: dict[str, Origin] = {}
+        texts: dict[str, str] = {}
+        origins: set[Origin] = set()
+        for one in self._project.imported(path, text, looked):
+            if one.full in names or len(names) >= _MOST_FOLLOWED:
+                continue
+            if any(self._holds(one.origin, word, looked) for word in words):
+                names[one.full] = one.origin
+                reached = self._project.reached(one.origin, looked)
+                texts[one.local] = texts.get(one.local, "") + "\n" + reached.text
+                origins |= reached.origins
+        followed = Followed(names, frozenset(origins), texts, tuple(looked.values()))
+        whole = "\n".join((text, *texts.values()))
+        added = [
+            rule for rule in open_rules if names and rule not in speaking and _meets(rule, whole)
+        ]
+        return [*speaking, *added], followed
+
+    def _holds(self, origin: Origin, word: Word, looked: dict[str, Looked]) -> bool:
+        """Whether what an imported name reaches holds a word."""
+        if not self._near(origin.path, word):
+            return False
+        key = (origin, word)
+        if key not in self._known:
+            self._known[key] = _found(word, self._project.reached(origin, looked).text)
+        return self._known[key]
+
+    def _near(self, path: str, word: Word) -> bool:
+        """Whether a module, or one that it imports from, holds a word: cheaper to ask first."""
+        key = (path, word)
+        if key not in self._modules:
+            self._modules[key] = any(_found(word, text) for text in self._project.near(path))
+        return self._modules[key]
+
+
+def _may_be_met(rule: Rule, data: bytes) -> bool:
+    """Whether each group that the program does not meet may be met by what it imports."""
+    across = set(rule.needs.across)
+    return all(
+        not across.isdisjoint(group) or any(_found_in_bytes(word, data) for word in group)
+        for group in rule.needs.groups
+    )
+
+
+def _meets(rule: Rule, text: str) -> bool:
+    return all(any(_found(word, text) for word in group) for group in rule.needs.groups)
+
+
+def _found(word: Word, text: str) -> bool:
+    if isinstance(word, str):
+        return word in text
+    return word.search(text) is not None if isinstance(word, re.Pattern) else word(text)
+
+
+def _found_in_bytes(word: Word, data: bytes) -> bool:
+    if isinstance(word, str):
+        return word.encode() in data
+    return _found(word, data.decode("latin-1"))
