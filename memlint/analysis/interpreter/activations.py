@@ -27,8 +27,8 @@ from memlint.analysis.values import (
 
 # Packages whose decorators hand on arguments as they are.
 PLAIN_DECORATORS = (
-    "abc.", "atexit.", "builtins.", "contextlib.", "cupy.", "dataclasses.", "functools.", "numba.",
-    "numpy.", "torch.", "triton.", "typing.", "typing_extensions.", "warnings.",
+    "abc.", "atexit.", "builtins.", "contextlib.", "cupy.", "cupyx.", "dataclasses.", "functools.",
+    "numba.", "numpy.", "torch.", "triton.", "typing.", "typing_extensions.", "warnings.",
 )  # fmt: skip
 
 
