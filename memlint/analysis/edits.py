@@ -44,6 +44,48 @@ def followed_by(source: Source, call: ast.Call, suffix: str) -> Replacement:
     return Replacement(call, text + suffix)
 
 
+def call_without_keyword(source: Source, call: ast.Call, name: str) -> Replacement | None:
+    """``call`` without the keyword ``name`` and the comma before it.
+
+    ``None`` where it is not written in the call, comes first, or has a comment before it.
+    """
+    text = source.segment(call)
+    tokens = list(tokenize.generate_tokens(io.StringIO(text, newline="").readline))
+    offset = _Offsets(text)
+    depth = 0
+    comma: int | None = None
+    for index, token in enumerate(tokens):
+        if token.string in ("(", "[", "{"):
+            depth += 1
+        elif token.string in (")", "]", "}"):
+            depth -= 1
+        elif token.string == "," and depth == 1:
+            comma = index
+        elif depth == 1 and token.string == name and tokens[index + 1].string == "=":
+            if comma is None or any(t.type == tokenize.COMMENT for t in tokens[comma:index]):
+                return None
+            last = _last_of_argument(tokens, index)
+            first, end = offset.of(tokens[comma].start), offset.of(tokens[last].end)
+            return Replacement(call, text[:first] + text[end:])
+    return None
+
+
+def _last_of_argument(tokens: Sequence[tokenize.TokenInfo], start: int) -> int:
+    """The last token of the argument that begins at ``start``."""
+    depth, last = 0, start
+    for index in range(start, len(tokens)):
+        token = tokens[index]
+        if token.string in ("(", "[", "{"):
+            depth += 1
+        elif token.string in (")", "]", "}"):
+            depth -= 1
+        if depth < 0 or (depth == 0 and token.string == ","):
+            break
+        if token.type not in _LAYOUT:
+            last = index
+    return last
+
+
 def _is_bare_generator(call: ast.Call) -> bool:
     """``f(x for x in y)``: the parentheses of the call are those of the generator."""
     if len(call.args) != 1 or call.keywords or not isinstance(call.args[0], ast.GeneratorExp):

@@ -80,6 +80,8 @@ class Kept:
                 return self._of_mapping(value, depth)
             case Object(cls="pandas.DataFrame"):
                 return Held("a data frame", sure=False, table=True)
+            case Object(cls=cls) if cls in READERS:
+                return Held("a list of rows", sure=True)
             case Tensor() | Unknown():
                 made = made_of(value)
                 return self._of_made(made, depth) if made is not None else None
@@ -216,11 +218,19 @@ def _kind_of(value: Value, *, many: bool) -> str | None:
         case Unknown(made=made):
             if made is not None and made.name in STRINGS:
                 return "strings" if made.name not in _NUMBERS else "numbers"
-            if made is None or made.name in ("operator.getitem", "operator.add"):
+            if made is None or made.name in _ENTRIES:
                 return "objects" if many and not is_array(value) else None
     return None
 
 
+# What gives an entry of a collection of Python objects, or the collection that it is one of.
+_ENTRIES = (
+    frozenset({"operator.getitem", "operator.add", "builtins.next", ".get", ".pop"})
+    | READERS
+    | READING_METHODS
+    | ITERATORS
+    | HANDED_ON
+)
 _NUMBERS = frozenset({"builtins.int", "builtins.float", "builtins.len"})
 
 
@@ -239,7 +249,7 @@ def _light(parts: object) -> bool:
             if isinstance(one, Tensor):
                 return False
             made = made_of(one)
-            if made is not None and made.name not in STRINGS | {"operator.getitem", "operator.add"}:
+            if made is not None and made.name not in STRINGS | _ENTRIES:
                 return False
     return True
 

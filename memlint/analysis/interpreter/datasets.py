@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from memlint.analysis.events import DatasetAttribute, LoaderBuilt, Loop, Transfer, WorkerCode
 from memlint.analysis.interpreter.devices import Devices
@@ -44,6 +44,10 @@ class Datasets(Devices):
         self._growth: dict[Site, Growth] = {}
         self._comprehended: dict[int, tuple[Loop, ...]] = {}
         self._cuda_moves: dict[tuple[int, Site | None], dict[int, Transfer]] = {}
+        # All moves in order, which functions make some, and which each of their calls makes.
+        self._moved: list[Transfer] = []
+        self._movers: set[int] = set()
+        self._moves_by_call: dict[object, tuple[Transfer, ...]] = {}
 
     # What is noted on the way
 
@@ -117,12 +121,34 @@ class Datasets(Devices):
         return made
 
     def _note_cuda(self, node: ast.AST, devices: frozenset[str]) -> None:
+        move = Transfer(node, text_of(node), devices)
+        self._moved.append(move)
+        for frame in self.stack:
+            if frame.function is not None:
+                self._movers.add(id(frame.function.node))
+        self._attribute_moves((move,))
+
+    def _attribute_moves(self, moves: Iterable[Transfer]) -> None:
+        """These moves are made by all functions that are running."""
         for frame in self.stack:
             if frame.function is not None:
                 receiver = frame.receiver
                 site = receiver.site if isinstance(receiver, Instance) else None
-                moves = self._cuda_moves.setdefault((id(frame.function.node), site), {})
-                moves[id(node)] = Transfer(node, text_of(node), devices)
+                known = self._cuda_moves.setdefault((id(frame.function.node), site), {})
+                known.update((id(move.node), move) for move in moves)
+
+    def call_function(self, function: Function, args: Args, node: ast.AST) -> Value:
+        first = len(self._moved)
+        result = super().call_function(function, args, node)
+        if id(function.node) in self._movers:
+            key = self._memo_key(function, args, node)
+            moves = self._moves_by_call.get(key)
+            if moves is None:
+                self._moves_by_call[key] = tuple(self._moved[first:])
+            else:
+                # The function was not read again, since it was called in the same way before.
+                self._attribute_moves(moves)
+        return result
 
     # Datasets
 
@@ -266,7 +292,7 @@ class Datasets(Devices):
             for one in alternatives(stored):
                 if isinstance(one, (Sequence, Mapping)) and one.site in own:
                     return node
-        return stores[0][0] if stores else None
+        return None
 
 
 def _joined(one: DatasetAttribute, other: DatasetAttribute) -> DatasetAttribute:

@@ -144,6 +144,8 @@ class Kernels(Launches):
 
     def _launch(self, made: Object, args: Args, node: ast.AST) -> Value | None:
         for kernel in alternatives(made.fact("kernel")):
+            if isinstance(kernel, Function) and "numba.cuda.jit" in self.trait_names(kernel):
+                self.operation("numba.cuda.launch", node, kernel, args, UNKNOWN)
             self._launch_one(kernel, made, args, node)
         return UNKNOWN
 

@@ -7,7 +7,7 @@ is nothing that ``torch.tensor`` takes.
 
 from __future__ import annotations
 
-from memlint.analysis.values import Absent, Const, Made, Tensor, Value, alternatives
+from memlint.analysis.values import Absent, Const, Made, Tensor, Unknown, Value, alternatives
 
 # Functions that make arrays of what they are given, whatever that is.
 ARRAY_FUNCTIONS = frozenset(
@@ -63,6 +63,8 @@ def _is_one(value: Value) -> bool:
             return len(value.sizes) > 0
     if made is None or _of_objects(made):
         return False
+    if isinstance(value, Unknown) and made.name not in OPERATORS and value.origin != "call":
+        return False  # an entry of what was made
     if made.name in KEEP_RANK:
         return bool(made.inputs) and is_array(made.inputs[0])
     if made.name in OPERATORS:
