@@ -30,6 +30,7 @@ PARTS = re.compile(
     r"dilations?|kernel_sizes?|ratios?|strides?|dims?|ndim|axes|axis|cells?|nets|models|rates)$",
     re.IGNORECASE,
 )
+CONFIGURED = re.compile(r"(^|[.(,_ ])(config|cfg|hparams)\.")
 MODULE_LISTS = frozenset(
     f"torch.nn.{prefix}{name}"
     for prefix in ("", "modules.container.")
@@ -173,7 +174,7 @@ def _runs_over_parts(enclosing: Enclosing, loop: Loop) -> bool:
         return True
     if isinstance(loop, ast.While):
         return False
-    if any(PARTS.search(name) for name in _last_names(loop.iter)):
+    if any(map(PARTS.search, _last_names(loop.iter))) or CONFIGURED.search(ast.unparse(loop.iter)):
         return True
     targets = _names_in(loop.target)
     return any(

@@ -1,0 +1,1 @@
+"""Files that are mapped into memory, and the pages they come in."""

@@ -1,0 +1,106 @@
+"""MEM604 checkpoint-in-step-loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.analysis.events import Called
+from memlint.analysis.values import Instance, Value, leaves, made_of
+from memlint.findings import Severity
+from memlint.rule import Draft, Needs, Rule
+
+STATES = frozenset({".state_dict", ".get_model_state_dict", ".parameters"})
+
+
+class CheckpointInStepLoop(Rule):
+    """The weights are written to disk after each training step.
+
+    ## What it does
+
+    Reports `torch.save` of a `state_dict()` in a loop over batches or training steps, with
+    nothing that skips most of the iterations.
+
+    ## Why it is slow
+
+    The step waits while the weights are copied to the host and written. How long depends on
+    the size of the model and the disk; it is paid per step.
+
+    ## When it is silent
+
+    - the call is throttled (`if step % 1000 == 0`) or under any other condition, such as a best
+      score;
+    - it stands in the loop over epochs, or after the loop;
+    - something other than a state is saved.
+
+    ## Example
+
+    ```python
+    import torch
+
+
+    def train(model, optimizer, loader, path):
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x), y).backward()
+            optimizer.step()
+            torch.save(model.state_dict(), path)
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+
+
+    def train(model, optimizer, loader, path, every=1000):
+        for step, (x, y) in enumerate(loader):
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x), y).backward()
+            optimizer.step()
+            if step % every == 0:
+                torch.save(model.state_dict(), path)
+    ```
+
+    ## Fix safety
+
+    No fix is offered: how much work may be lost is for the user to say. Since PyTorch 2.4
+    `torch.distributed.checkpoint.async_save` writes in the background, from a copy in host
+    memory (of one model for each process).
+
+    ## How to confirm
+
+    Time the call, synchronised before and after, against the step.
+
+    ## References
+
+    - [Asynchronous saving with Distributed Checkpoint](https://docs.pytorch.org/tutorials/recipes/distributed_async_checkpoint_recipe.html)
+    """
+
+    code = "MEM604"
+    name = "checkpoint-in-step-loop"
+    severity = Severity.INFO
+    default_on = False
+    calls = frozenset({"torch.save"})
+    needs = Needs({"torch"}, {"state_dict", "parameters"}, units=[{"save"}, {"for ", "while "}])
+
+    def check(self, called: Called) -> Iterator[Draft]:
+        """A state that is saved in every step."""
+        loop = called.context.innermost("batch", "step")
+        if loop is None or loop.throttled or loop.conditional or called.context.throttled:
+            return
+        if any(one.role == "" and one.conditional for one in called.context.loops):
+            return
+        if not any(_is_state(leaf) for leaf in leaves(called.args.get("obj", 0))):
+            return
+        yield self.finding(
+            called.node,
+            "the state is saved in each step: the step waits until it is copied to the host and "
+            "written",
+            "save every so many steps, or with `torch.distributed.checkpoint.async_save` "
+            "(PyTorch >= 2.4)",
+        )
+
+
+def _is_state(value: Value) -> bool:
+    made = made_of(value)
+    return isinstance(value, Instance) or (made is not None and made.name in STATES)
