@@ -439,7 +439,8 @@ class Forward:
     """Final: a call whose result is a part of a graph of autograd that its arguments were not:
     a model is run, or a function that runs one.  Told where a rule has "forward" in its ``calls``.
 
-    ``models`` are the texts that the model may go by, ``graphs`` what is new in the result.
+    ``models`` are the texts that the model may go by, ``graphs`` what is new in the result: none
+    where a model runs while autograd does not record.
     ``evaluating`` tells whether the code that leads here put the model into evaluation mode
     (``True``) or training mode (``False``), ``elsewhere`` the same of its class or the module.
     ``through`` tells that the call is one of a function of the program.
@@ -457,8 +458,27 @@ class Forward:
     source: Source
 
 
+@dataclass(eq=False, slots=True)
+class HostCopy:
+    """Final: a copy to host memory with ``non_blocking=True`` that is not waited for in time.
+
+    ``read`` is the first read of what is copied that may come before the copy is done;
+    ``outlives`` tells that it is still running where a function that others call ends, with
+    neither an event recorded nor the device waited for (``left_by`` are such functions).
+    ``sites`` are the storages that are copied to, where they were there before.
+    """
+
+    node: ast.AST
+    source: Source
+    read: ast.AST | None = None
+    outlives: bool = False
+    left_by: set[int] = field(default_factory=set)
+    sites: set[int] = field(default_factory=set)
+
+
 Event = (
-    Called
+    HostCopy
+    | Called
     | Forward
     | ProgramStart
     | ProgramEnd

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.events import Event, LoaderBuilt, ModelPlaced, ProgramEnd, Use
 from memlint.analysis.index import Index
-from memlint.analysis.interpreter.lanes import Lanes
+from memlint.analysis.interpreter.copies import HOST_COPIES, Copies
 from memlint.analysis.interpreter.layers import Parts
 from memlint.analysis.interpreter.machine import OutOfBudgetError, text_of
 from memlint.analysis.interpreter.records import ModelRecord
@@ -21,7 +21,7 @@ FORMAT_WORDS = ("memory_format", "torch.channels_last", "import channels_last")
 TRAINING_WORDS = ("backward(", "training_step", "optim.")
 
 
-class Interpreter(Lanes):
+class Interpreter(Copies):
     """Reads one program and tells what it finds as events."""
 
     def __init__(
@@ -38,6 +38,9 @@ class Interpreter(Lanes):
         self.project, self.followed, self.origins = project, followed.names, followed.origins
         self.modules, self.paths, self.kept, self.imported = {}, {}, [], {}
         self.watched = watched
+        self.follows_copies = HOST_COPIES in watched and "non_blocking" in source.text
+        self.host_copies, self.leaving = {}, {}
+        self.waiting, self.answered = set(), set()
         self._index = index
         self.target_device = target_device
         self.memo = {}
@@ -69,7 +72,7 @@ class Interpreter(Lanes):
         self.stray_formats = []
         self.options = {}
         self.options_by_name = {}
-        self.imports_text = source.text
+        self.imports_text = "\n".join((source.text, *followed.texts.values()))
         self.cuda_evidence = any(word in source.text for word in CUDA_WORDS)
         self._selves: dict[int, Instance] = {}
         self._after_init: dict[Site, dict[str, Value]] = {}
@@ -88,6 +91,7 @@ class Interpreter(Lanes):
         self.events = []
         yield from self.tell_calls()
         yield from self.tell_forwards()
+        yield from self.tell_copies()
         yield from self.tell_launches()
         yield from self.tell_lanes()
         yield ProgramEnd(self.tree)
@@ -217,7 +221,7 @@ class Interpreter(Lanes):
 
     def _stray(self) -> list[Use]:
         """Conversions that may be of any model: of unknown objects, or by unseen means."""
-        if self.stray_formats or not any(word in self.source.text for word in FORMAT_WORDS):
+        if self.stray_formats or not any(word in self.imports_text for word in FORMAT_WORDS):
             return self.stray_formats
         if any(record.formats for record in self.models.values()):
             return []

@@ -138,7 +138,7 @@ Statements._STATEMENTS = {
     ast.AnnAssign: Statements._annotated,
     ast.AugAssign: Statements._augmented,
     ast.Delete: Statements._delete,
-    ast.Return: Statements._return,
+    ast.Return: lambda self, node: self._return(node),
     ast.Raise: Statements._raise,
     ast.Assert: Statements._assert,
     ast.Global: Statements._globals,
