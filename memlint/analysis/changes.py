@@ -141,11 +141,14 @@ class Definitions:
     def __init__(self, tree: ast.AST) -> None:
         self.functions: dict[str, list[FunctionNode]] = {}
         self.attributes: set[str] = set()
+        self.imported: set[str] = set()
         for node in ast.walk(tree):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 self.functions.setdefault(node.name, []).append(node)
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
                 self.attributes.add(node.attr)
+            elif isinstance(node, ast.alias):
+                self.imported.add(node.asname or node.name.partition(".")[0])
         self._known: dict[int, Changes] = {}
         self._open: set[int] = set()
 
@@ -230,6 +233,10 @@ def _note_method(
     changes: Changes,
     definitions: Definitions,
 ) -> None:
+    path = path_of(receiver)
+    if path is not None and path[0] in definitions.imported:
+        _note_function(node, name, [], changes, definitions)
+        return
     bases = set(bases_of(receiver))
     if name.endswith("_") and not name.endswith("__"):
         changes.written.update(bases)

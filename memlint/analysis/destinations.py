@@ -76,7 +76,9 @@ def lies_there(value: Value, to: Destination) -> bool:
 def _lies_there(value: Value, to: Destination, depth: int) -> bool:
     known = devices_of(value)
     if known:
-        return bool(known & to.devices) if to.devices else "cpu" not in known
+        if not to.devices:
+            return "cpu" not in known
+        return "cuda" in known if "cuda" in to.devices else bool(known & to.devices)
     made = made_of(value)
     if made is None or depth == 0:
         return False

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from memlint.analysis.changes import Changes, Definitions, Path, changes_in, path_of
 from memlint.analysis.events import Called, Enclosing
+from memlint.analysis.uses import uses_in
 
 Loop = ast.For | ast.AsyncFor | ast.While | ast.comprehension
 
@@ -76,7 +77,6 @@ class Invariance:
 
     def __init__(self, tree: ast.Module) -> None:
         self._tree = tree
-        self._parents: dict[int, ast.AST] = {}
         self._definitions: Definitions | None = None
         self._changes: dict[int, Changes] = {}
 
@@ -97,14 +97,20 @@ class Invariance:
             found = Repeated(loop, known, called.node, self._own_statement(called.node, loop))
         return found if costly else None
 
+    def is_steady(self, node: ast.expr, called: Called) -> bool:
+        """Whether an expression in a call is the same in each iteration of a loop around it."""
+        enclosing = {id(one.loop.node): one for one in called.context.loops}
+        for loop, _ in self._loops_around(called.node):
+            known = enclosing.get(id(loop.target if isinstance(loop, ast.comprehension) else loop))
+            if known is None or not self._is_invariant(node, loop, known):
+                return False
+            return not known.throttled and (known.loop.trips is None or known.loop.trips > 2)
+        return False
+
     # The loops around a node
 
     def _parent(self, node: ast.AST) -> ast.AST | None:
-        if not self._parents:
-            for one in ast.walk(self._tree):
-                for child in ast.iter_child_nodes(one):
-                    self._parents[id(child)] = one
-        return self._parents.get(id(node))
+        return uses_in(self._tree).parent(node)
 
     def _ancestors(self, node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
         """The ancestors of a node up to its function, each with the child that leads to it."""
@@ -158,33 +164,31 @@ class Invariance:
 
     def _used_up(self, node: ast.expr) -> bool:
         """Whether each iteration needs a result of its own: it is kept, or written into."""
-        previous: ast.AST = node
         for parent, child in self._ancestors(node):
             match parent:
-                case ast.Return() | ast.Yield() | ast.YieldFrom() | ast.Raise() | ast.Await():
-                    return True
-                case ast.Attribute(attr=name, ctx=ast.Load()):
+                case ast.Attribute(attr=name):
                     if name.endswith("_") and not name.endswith("__"):
                         return True
-                case ast.Call(func=ast.Attribute(attr=name)) if child is not parent.func:
-                    if name in _KEEPERS or (name.endswith("_") and name != "copy_"):
-                        return True
+                case ast.Call(func=func) if child is func:
+                    pass
+                case ast.Call(func=ast.Attribute(attr=name)):
+                    return name in _KEEPERS or (name.endswith("_") and name != "copy_")
+                case ast.Assign(targets=targets):
+                    return self._is_kept(targets, parent)
                 case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                    # The results themselves, not something computed from them, are collected.
-                    if previous in (getattr(parent, "elt", None), getattr(parent, "value", None)):
-                        return True
-                case ast.Assign(targets=targets) | ast.AugAssign(target=ast.expr() as targets):
-                    return self._is_kept(targets, child, parent)
-                case ast.stmt():
+                    return True
+                case ast.Yield() | ast.YieldFrom() | ast.Return() | ast.AugAssign():
+                    return True
+                case (
+                    ast.Tuple() | ast.List() | ast.Dict() | ast.Set() | ast.IfExp()
+                    | ast.Subscript() | ast.NamedExpr() | ast.Starred()
+                ):  # fmt: skip
+                    pass
+                case _:
                     return False
-            previous = parent
         return False
 
-    def _is_kept(
-        self, targets: ast.expr | list[ast.expr], child: ast.AST, statement: ast.stmt
-    ) -> bool:
-        if not isinstance(targets, list):
-            return False
+    def _is_kept(self, targets: list[ast.expr], statement: ast.stmt) -> bool:
         if any(not isinstance(t, (ast.Name, ast.Tuple)) for t in targets):
             return True
         paths = {(n.id,) for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
@@ -296,7 +300,7 @@ def _paths_in(node: ast.expr) -> Iterator[Path]:
         return
     path = path_of(node)
     if path is not None:
-        yield path
+        yield path[:-1] if len(path) > 1 and path[-1] in ("T", "mT", "H", "mH") else path
         return
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.expr):
@@ -305,7 +309,7 @@ def _paths_in(node: ast.expr) -> Iterator[Path]:
 
 _PARAMETERS = re.compile(
     r"^(w|b|p|weights?|bias|biases|params?|parameters?|data|grad|kernel|theta|embeddings?|"
-    r"x_adv|adv|delta|perturbation|latents?|logits|alphas?|thetas?|coeffs?|log_\w+)$",
+    r"x_adv|adv|delta|perturbation|latents?|logits|alphas?|thetas?|coeffs?|log_(std|sigma|var|scale|alpha|temperature))$",
     re.IGNORECASE,
 )
 

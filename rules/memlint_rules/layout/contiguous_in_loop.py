@@ -10,7 +10,7 @@ from memlint.analysis.axes import contiguous
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.hoisting import hoisted
 from memlint.analysis.invariance import Invariance, Repeated
-from memlint.analysis.values import Object, Tensor, Value, alternatives, made_of
+from memlint.analysis.values import Object, Tensor, Unknown, Value, alternatives, made_of
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
 
@@ -137,19 +137,28 @@ class ContiguousInLoop(Rule):
 
 
 def _is_strided(value: Value) -> bool:
-    return all(
-        (isinstance(one, Tensor) and contiguous(one.layout) is False) or _is_view_of_parameter(one)
-        for one in alternatives(value)
-    )
+    return all(map(_is_strided_array, alternatives(value)))
 
 
-def _is_view_of_parameter(value: Value) -> bool:
-    """A transpose of an ``nn.Parameter``, which is an object of its own class here."""
+def _is_strided_array(value: Value) -> bool:
+    """What is known to be strided, and a transpose of what has any number of axes, or is an
+    ``nn.Parameter`` (an object of its own class here)."""
+    if isinstance(value, Tensor) and (known := contiguous(value.layout)) is not None:
+        return not known
     made = made_of(value)
     if made is None or made.name not in VIEWS or not made.inputs:
         return False
     first = made.inputs[0]
-    return isinstance(first, Object) and first.cls == "torch.nn.Parameter"
+    if isinstance(first, Object):
+        return first.cls == "torch.nn.Parameter"
+    return isinstance(first, (Tensor, Unknown)) and not _may_be_transposed(first)
+
+
+def _may_be_transposed(value: Value) -> bool:
+    made = made_of(value)
+    return (isinstance(value, Tensor) and contiguous(value.layout) is False) or (
+        made is not None and made.name in VIEWS
+    )
 
 
 def _asks_for_format(called: Called) -> bool:
@@ -158,7 +167,10 @@ def _asks_for_format(called: Called) -> bool:
 
 
 def _rests_on_assumption(value: Value) -> bool:
-    return any(not isinstance(one, Tensor) or one.assumed for one in alternatives(value))
+    return any(
+        not isinstance(one, Tensor) or one.assumed or contiguous(one.layout) is None
+        for one in alternatives(value)
+    )
 
 
 def _what(node: ast.Call) -> str:

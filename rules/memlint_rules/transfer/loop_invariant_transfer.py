@@ -12,7 +12,7 @@ from memlint.analysis.destinations import Destination, destination_of, lies_ther
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.hoisting import hoisted
 from memlint.analysis.invariance import Invariance, Repeated
-from memlint.analysis.values import Instance, Object, Tensor, Value, alternatives, may_be
+from memlint.analysis.values import Instance, Object, Tensor, Value, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
 
@@ -220,7 +220,8 @@ def _cost(called: Called, what: Value, node: ast.Call) -> str | None:
 
 
 def _keeps(called: Called) -> bool:
-    return not may_be(called.args.get("copy", 4), True) or "copy" in called.args.keywords
+    """``astype(dtype, copy=False)`` may give back what it is called on."""
+    return "copy" in called.args.keywords or len(called.args.positional) > 4
 
 
 def _cast(called: Called, what: Value) -> str | None:

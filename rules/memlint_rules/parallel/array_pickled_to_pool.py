@@ -1,0 +1,134 @@
+"""MEM404 array-pickled-to-pool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from memlint.analysis.events import Called, ProgramStart
+from memlint.analysis.invariance import Invariance
+from memlint.analysis.pools import MAPPERS, STAR_MAPPERS, SUBMITTERS, Sent, sent_with_each
+from memlint.findings import Severity
+from memlint.rule import Draft, Needs, Related, Rule
+
+STARTS = ("Pool(", "ProcessPoolExecutor")
+METHODS = tuple(f"{name}(" for name in sorted(MAPPERS | STAR_MAPPERS | SUBMITTERS))
+
+
+class ArrayPickledToPool(Rule):
+    """The same array is sent to the workers of a process pool with every task.
+
+    ## What it does
+
+    Reports NumPy arrays and pandas or polars tables that are made once and then handed to all
+    tasks of a process pool (`multiprocessing.Pool`, `concurrent.futures.ProcessPoolExecutor`): in
+    the tuples of `map` and `starmap`, through `itertools.repeat` or `[array] * n`, bound by
+    `functools.partial`, or as an argument of `submit` and `apply_async` in a loop.
+
+    ## Why it is slow
+
+    Arguments are pickled, written to a pipe, read and unpickled for each task (for each chunk
+    where `partial` binds them), in the process that hands out the tasks. Measured for an array of
+    32 MB and 16 tasks on two cores of an AMD Zen 3: 1.1 s in tuples or by `partial`, 2.0 s by
+    `partial` with `chunksize=1`, against 2.4 ms once an initializer had handed it over (20 ms by
+    fork, 440 ms by forkserver). It grows with the size of the array and the number of tasks, and
+    each worker holds a copy.
+
+    ## When it is silent
+
+    - threads, and joblib, which maps large arrays into memory by itself;
+    - tensors of PyTorch: they are moved to shared memory once and then sent as handles;
+    - a part of the array for each task (`data[i]`), and arrays that change between tasks;
+    - `initializer`/`initargs`, arrays in shared memory, `np.memmap`;
+    - arrays of known shape below 64 KiB, pools of one process, single tasks;
+    - arguments that are not known to be arrays.
+
+    ## Example
+
+    ```python
+    from multiprocessing import Pool
+
+    import numpy as np
+
+
+    def score(table, row):
+        return float(table[row].sum())
+
+
+    def scores(path, rows):
+        table = np.load(path)
+        with Pool(8) as pool:
+            return pool.starmap(score, [(table, row) for row in rows])
+    ```
+
+    ## Use instead
+
+    ```python
+    from multiprocessing import Pool
+
+    import numpy as np
+
+    table = None
+
+
+    def start(path):
+        global table
+        table = np.load(path, mmap_mode="r")
+
+
+    def score(row):
+        return float(table[row].sum())
+
+
+    def scores(path, rows):
+        with Pool(8, initializer=start, initargs=(path,)) as pool:
+            return pool.map(score, rows)
+    ```
+
+    ## Fix safety
+
+    There is no fix: the array has to reach the workers in another way (an initializer,
+    `multiprocessing.shared_memory`, a file that each of them maps), which changes the functions.
+
+    ## How to confirm
+
+    Compare `len(pickle.dumps(array))` times the number of tasks with the memory bandwidth, or
+    look for time in `pickle` and in `Connection.send` of the main process.
+
+    ## References
+
+    - [multiprocessing: programming guidelines](https://docs.python.org/3/library/multiprocessing.html#programming-guidelines)
+    - [multiprocessing.shared_memory](https://docs.python.org/3/library/multiprocessing.shared_memory.html)
+    """
+
+    code = "MEM404"
+    name = "array-pickled-to-pool"
+    severity = Severity.WARNING
+    needs = Needs(set(STARTS), set(METHODS), {"numpy", "pandas", "polars"}, units=[set(METHODS)])
+    calls: ClassVar[frozenset[str]] = MAPPERS | STAR_MAPPERS | SUBMITTERS
+
+    _start: ProgramStart
+    _invariance: Invariance
+
+    def check_start(self, start: ProgramStart) -> Iterator[Draft]:
+        """Take the program's tree: arguments are followed to where they are put together."""
+        self._start = start
+        self._invariance = Invariance(start.tree)
+        yield from ()
+
+    def check(self, called: Called) -> Iterator[Draft]:
+        """Tasks that all get the same array."""
+        for sent in sent_with_each(called, self._start.tree, self._invariance):
+            yield self._finding(called, sent)
+            return
+
+    def _finding(self, called: Called, sent: Sent) -> Draft:
+        unit = "chunk of tasks" if sent.chunk else "task"
+        return self.finding(
+            called.node,
+            f"the {sent.what} `{sent.text}` is pickled and sent to a worker process with every "
+            f"{unit}, a copy of all of it each time",
+            "hand it over once (`initializer=`, `multiprocessing.shared_memory`, or a file that "
+            "each worker maps), and send the tasks only what tells them apart",
+            related=[Related(sent.node, "it goes along here")],
+        )
