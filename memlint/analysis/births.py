@@ -77,7 +77,7 @@ def birth_of(move: Called, uses: Uses) -> Birth | None:
         return None
     taken: ast.AST = move.node
     for one in (*steps, made):
-        if not isinstance(one.node, ast.expr) or not _taken_by(one.node, taken, uses):
+        if not isinstance(one.node, ast.expr) or not taken_only_by(one.node, taken, uses):
             return None
         taken = one.node
     names = {one.name for one in steps}
@@ -124,7 +124,7 @@ def _counts_in_floats(made: Made) -> bool:
     )
 
 
-def _taken_by(node: ast.expr, taker: ast.AST, uses: Uses) -> bool:
+def taken_only_by(node: ast.expr, taker: ast.AST, uses: Uses) -> bool:
     """Whether nothing but ``taker`` takes the value of ``node``."""
     found = uses.of(node)
     return len(found) == 1 and found[0].node is taker

@@ -1,0 +1,132 @@
+"""MEM213 cast-before-transfer."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from memlint.analysis.events import Called, ProgramStart
+from memlint.analysis.uses import Uses, uses_in
+from memlint.analysis.widening import Widening, moved_first, widening_of
+from memlint.findings import Applicability, Severity
+from memlint.rule import Draft, DraftFix, Needs, Related, Rule
+
+HELP = "move the narrow tensor, and cast it on the device: `x.to(device).float()`"
+CASTS = frozenset(
+    {".float()", ".double()", ".long()", ".int()", ".type(", "torch.float", "torch.double",
+     "torch.long", "torch.int", "dtype=torch"}
+)  # fmt: skip
+
+
+class CastBeforeTransfer(Rule):
+    """Numbers are widened on the host and then moved.
+
+    ## What it does
+
+    Reports a move to a device of what `.float()`, `.long()` or another cast has just made wider,
+    where the dtype before is known to be narrower (images of `uint8`, indices of `int32`), and
+    `x.to(device, torch.float32)`, which converts on the host first.
+
+    ## Why it is slow
+
+    All the bytes go over the bus: four times as many for an image of `uint8` as `float32`, twice
+    as many for `int32` as `int64`. The host, too, makes another tensor and writes it, into
+    memory that is not pinned. The device does the same cast at the speed of its memory. With
+    `x.to(device, dtype)` the conversion runs where the copy starts, unless it is
+    `non_blocking`. It matters for images and other large batches, not for a few numbers.
+
+    ## When it is silent
+
+    - the dtype before the cast is not known, or not narrower;
+    - the cast is done in NumPy (`a.astype(np.float32)`);
+    - the wide tensor is used on the host as well;
+    - `.half()` and `.bfloat16()` of `float32`, which make less of it.
+
+    ## Example
+
+    ```python
+    import torch
+    from torchvision.io import read_image
+
+
+    def load(path, device):
+        image = read_image(path)
+        return image.float().to(device)
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+    from torchvision.io import read_image
+
+
+    def load(path, device):
+        image = read_image(path)
+        return image.to(device).float()
+    ```
+
+    ## Fix safety
+
+    Safe where the cast stands right before the move: widening is exact on every device. Where
+    something is computed in between, only the message is given: rounding may differ.
+
+    ## How to confirm
+
+    In a profile, look at the bytes of the host-to-device copy, and at the `aten::to` or
+    `aten::_to_copy` on the CPU just before it.
+
+    ## References
+
+    - [Copy.cu of PyTorch: where a copy converts](https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/cuda/Copy.cu)
+    - [A guide on good usage of non_blocking and pin_memory()](https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html)
+    """
+
+    code = "MEM213"
+    name = "cast-before-transfer"
+    severity = Severity.INFO
+    applicability = Applicability.SAFE
+    needs = Needs(
+        {"torch"},
+        {".to(", ".cuda("},
+        CASTS,
+        {"int8", "int16", "int32", "float16", "torch.bool", "imread", "imdecode", "cvtColor"}
+        | {"Image", "decode_", "read_image", "torch.half", "torch.short", "ByteTensor"},
+        units=[{".to(", ".cuda("}, CASTS],
+    )
+    calls = frozenset({".to", ".cuda"})
+
+    def __init__(self, options: dict[str, object] | None = None) -> None:
+        super().__init__(options)
+        self._tree: ast.Module | None = None
+        self._uses: Uses | None = None
+
+    def check_start(self, start: ProgramStart) -> Iterator[Draft]:
+        """Take note of the program."""
+        self._tree, self._uses = start.tree, None
+        yield from ()
+
+    def check_move(self, move: Called) -> Iterator[Draft]:
+        """A move of numbers that were widened before."""
+        if self._uses is None:
+            assert self._tree is not None
+            self._uses = uses_in(self._tree)
+        found = widening_of(move, self._uses)
+        if found is None:
+            return
+        related = [Related(found.cast.node, "widened here")] if found.cast is not None else []
+        yield self.finding(move.node, _message(found), HELP, related=related, fix=_fix(found))
+
+
+def _message(found: Widening) -> str:
+    return (
+        f"{found.narrow} is made {found.wide} on the host before the move: {found.factor} times "
+        "the bytes go over the bus"
+    )
+
+
+def _fix(found: Widening) -> DraftFix | None:
+    edit = moved_first(found, found.move.source)
+    if edit is None:
+        return None
+    return DraftFix(f"cast on the device: `{edit.content}`", (edit,), Applicability.SAFE)
