@@ -152,7 +152,7 @@ class Access(Modules):
 
     def _subscript(self, node: ast.Subscript) -> Value:
         base_node, keys = _chain(node)
-        base = self.evaluate(base_node)
+        base = _array_of(self.evaluate(base_node))
         items = tuple(self._subscript_item(key) for key in keys)
         self.note_access(node, base_node, base, items, "load")
         value = self._subscripted(base, base_node, node, items)
@@ -314,6 +314,14 @@ def _chain(node: ast.Subscript) -> tuple[ast.expr, list[ast.expr]]:
         keys = [inner, *keys]
         base = base.value
     return base, keys
+
+
+def _array_of(value: Value) -> Value:
+    """A parameter of a module as the array that it is."""
+    if isinstance(value, Object) and value.cls == "torch.nn.Parameter":
+        held = value.fact("0") if isinstance(value.fact("data"), Absent) else value.fact("data")
+        return held if isinstance(held, Tensor) else Unknown("call")
+    return value
 
 
 def _keys(node: ast.Subscript) -> list[ast.expr]:
