@@ -145,6 +145,7 @@ class Autograd(GradMode):
             if isinstance(one, ast.Call)
             and isinstance(one.func, ast.Attribute)
             and one.func.attr in OF_MODULES
+            and isinstance(one.func.value, (ast.Name, ast.Attribute, ast.Subscript))
             and len(one.args) + len(one.keywords) <= 1
         ) - {"", "self"}
 
@@ -171,14 +172,14 @@ class Autograd(GradMode):
         if not self.follows_graphs or not isinstance(node, ast.Call):
             return
         after = possible_graphs(value)
-        if not after:
+        if not after and not self._is_network(callee, node):
             return
         given = (*args.positional, *args.keywords.values())
         before = frozenset[Site]().union(*(possible_graphs(one) for one in given))
         if isinstance(callee, Bound):
             before |= possible_graphs(callee.receiver)
         new = after - before
-        if not new:
+        if after and not new:
             return
         key = (id(node), *(id(f.call) for f in self.stack))
         texts = tuple(dict.fromkeys(_model_texts(callee, node)))

@@ -71,8 +71,14 @@ class Branches(Assignments):
 
     def _is_steady(self, test: ast.expr) -> bool:
         """Whether a condition comes out the same in every iteration of the loop around it."""
+        if not self.watched:
+            return False
         loops = self.frame.loops
-        return bool(loops) and bool(self.watched) and steady(test, loops[-1].loop.node)
+        if loops:
+            return steady(test, loops[-1].loop.node)
+        function = self.frame.function
+        called_in_loop = function is not None and any(frame.loops for frame in self.stack)
+        return called_in_loop and steady(test, function.node)  # type: ignore[union-attr]
 
     def _branch(self, body: list[ast.stmt]) -> Variables | None:
         self.frame.conditions += 1

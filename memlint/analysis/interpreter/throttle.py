@@ -102,7 +102,8 @@ COMPARISONS = frozenset(f"operator.{name}" for name in ("eq", "ne", "lt", "le", 
 
 
 def steady(test: ast.expr, loop: ast.AST) -> bool:
-    """Whether ``test`` asks only for what does not change in ``loop``: a rank, an option."""
+    """Whether ``test`` asks only for what does not change in ``loop``, or from one call of a
+    function to the next: a rank, an option."""
     bound = _bound_in(loop)
     for node in ast.walk(test):
         match node:
@@ -120,9 +121,12 @@ def steady(test: ast.expr, loop: ast.AST) -> bool:
 
 
 def _bound_in(loop: ast.AST) -> set[str]:
-    """The names and attributes that a loop binds."""
-    return {
+    """The names and attributes that a loop, or a function that one calls, binds."""
+    bound = {
         ast.unparse(node)
         for node in ast.walk(loop)
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store)
     }
+    if isinstance(loop, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        bound |= {node.arg for node in ast.walk(loop.args) if isinstance(node, ast.arg)} - {"self"}
+    return bound
