@@ -105,7 +105,7 @@ class NumaUnaware(Rule):
     name = "numa-unaware"
     severity = Severity.INFO
     default_on = False
-    needs = Needs({"set_device("}, {"DataLoader"}, {"num_workers"}, {"rank", "spawn"})
+    needs = Needs({"set_device("}, {"DataLoader"}, {"num_workers"}, {"rank", "RANK", "spawn"})
     calls: ClassVar[frozenset[str]] = frozenset({"torch.cuda.set_device"})
     needs_device = "cuda"
 
@@ -154,11 +154,9 @@ class NumaUnaware(Rule):
 
 
 def _of_rank(called: Called) -> bool:
-    given = called.args.get("device", 0)
-    if isinstance(given, (Const, Absent)):
-        return False
     node = called.node
-    assert isinstance(node, ast.Call)
+    if not isinstance(node, ast.Call) or not (node.args or node.keywords):
+        return False
     shown = node.args[0] if node.args else node.keywords[0].value
     words = [
         one.id if isinstance(one, ast.Name) else one.attr
