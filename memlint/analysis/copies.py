@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memlint.analysis import axes
+from memlint.analysis.axes import Size
+from memlint.analysis.axes.queries import fastest_from_end
+from memlint.analysis.knowledge.model import Args
+from memlint.analysis.knowledge.numbers import integer, shape_of
 from memlint.analysis.uses import Uses
 from memlint.analysis.values import (
     Absent,
@@ -20,12 +25,16 @@ from memlint.analysis.values import (
     alternatives,
     made_of,
 )
+from memlint.source.model import Source
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.comprehension)
 _NN = "torch.nn.functional."
 # Views between a copy and its consumer, which change nothing of what is said here.
 _VIEWS = frozenset({".t", ".transpose", ".permute", ".T", ".mT", "torch.transpose", "torch.t"})
+_PERMUTED = frozenset({".transpose", ".permute", ".t", ".T", ".mT", ".movedim", ".swapaxes"})
 _FOLLOWED = 3
+# The word in a comment, not the name of a rule.
+_EXPLAINED = re.compile(r"(?<![-\w])contiguous")
 # Whose results are dense, whatever they are computed from.
 _MAKERS = frozenset(
     {f"torch.{name}" for name in (
@@ -74,13 +83,20 @@ def _dense(value: Value) -> bool | None:
     if isinstance(value, Tensor):
         if value.lib not in ("torch", "") or axes.contiguous(value.layout) is False:
             return False
-        if axes.contiguous(value.layout) is True:
+        if axes.contiguous(value.layout) is True and 0 not in (value.sizes or ()):
             if not value.assumed or name in _MAKERS:
                 return True
             return None if name in _KEEPERS or _picked(made) else False
-    if isinstance(value, Unknown) and name in _KEEPERS:
+    if made is not None and isinstance(value, Unknown) and _of_torch(made):
         return None
     return None if _picked(made) else False
+
+
+def _of_torch(made: Made) -> bool:
+    """Whether an operation on arrays that are not known gives a dense tensor of torch."""
+    if made.name in _KEEPERS or (made.name in _MAKERS and made.name.startswith("torch.")):
+        return True
+    return made.name == "operator.matmul" and any(isinstance(one, Tensor) for one in made.inputs)
 
 
 def _picked(made: Made | None) -> bool:
@@ -161,21 +177,80 @@ def _loops(node: ast.AST, uses: Uses) -> list[int]:
     ]
 
 
-def taken_in_place(value: Value) -> bool:
+def made_in_scope_of(node: ast.AST, value: Value, uses: Uses) -> bool:
+    """Whether a value is made in the function that ``node`` is in: what it is given may be
+    another array when others call it."""
+    scope = uses.scope_of(node)
+    makers = [made_of(one) for one in alternatives(value)]
+    return all(made is not None and uses.scope_of(made.node) is scope for made in makers)
+
+
+def deliberate(call: ast.Call, source: Source) -> bool:
+    """Whether a comment beside the call, or right above it, says what it is for."""
+    first = call.end_lineno or call.lineno
+    lines = source.lines[max(0, first - 2) : first]
+    return any(_EXPLAINED.search(line.partition("#")[2]) for line in lines)
+
+
+def reshape_copies(copy: Copy, name: str, args: Args) -> bool | None:
+    """Whether ``reshape`` or ``flatten`` of what is copied copies anyway: surely, in all
+    likelihood (``None``), or not as far as is known."""
+    verdicts = [_one_copies(one, name, args) for one in alternatives(copy.source)]
+    if False in verdicts:
+        return False
+    return None if None in verdicts else True
+
+
+def _one_copies(value: Value, name: str, args: Args) -> bool | None:
+    """One axis that is left takes all the others.  Where the number of axes falls, axes that
+    were permuted right before are hardly ever those that can be merged in place."""
+    layout = value.layout if isinstance(value, Tensor) else axes.OPAQUE
+    rank: int | None
+    if name == "flatten":
+        start, end = integer(args.get("start_dim", 0), 0), integer(args.get("end_dim", 1), -1)
+        if start is None or end is None:
+            return False
+        copies = axes.flatten(layout, start, end)[1]
+        whole = (start, end) == (0, -1)
+        rank = 1 if whole else None if layout.rank is None else layout.rank - 1
+    else:
+        sizes = _asked_shape(args)
+        if sizes is None:
+            return False
+        copies = axes.reshape(layout, sizes)[1]
+        rank = len(sizes)
+    if copies is True:
+        return True
+    made = made_of(value)
+    permuted = made is not None and made.name in _PERMUTED
+    falls = rank is not None and layout.rank is not None and rank < layout.rank
+    return None if rank == 1 or (copies is None and permuted and falls) else False
+
+
+def _asked_shape(args: Args) -> tuple[Size, ...] | None:
+    named = args.get("shape")
+    return shape_of(args.positional if isinstance(named, Absent) else (named,))
+
+
+def taken_in_place(value: Value, *, last: bool = False) -> bool:
     """Whether a matrix product can take a strided array as it is: its neighbours in memory lie
-    along one of the last two axes, and no element is there twice."""
+    along one of the last two axes (the ``last`` one, for attention), and no element is there
+    twice."""
     for one in alternatives(value):
         if not isinstance(one, Tensor) or axes.contiguous(one.layout) is not False:
             return False
-        fastest = axes.fastest_axis(one.layout)
+        lowest = -1 if last else -2
         rank = one.layout.rank
+        if rank is None and min(fastest_from_end(one.layout), default=lowest - 1) >= lowest:
+            continue
+        fastest = axes.fastest_axis(one.layout)
         if fastest is None or (rank is not None and rank < 2):
             return False
         if fastest >= 0:
             if rank is None or one.layout.axes is None or one.layout.axes[fastest].step != 1:
                 return False
             fastest -= rank
-        if fastest < -2:
+        if fastest < lowest:
             return False
         if any(axis.memory is None and axis.size != 1 for axis in one.layout.axes or ()):
             return False

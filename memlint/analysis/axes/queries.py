@@ -204,7 +204,7 @@ def fastest_axis(layout: Layout) -> int | None:
         loose = layout.loose
         if loose is None or loose.gapped or loose.broadcast or loose.units:
             return None
-        found = {_fastest_after(loose.swaps, rank) for rank in _ranks(loose.swaps)}
+        found = fastest_from_end(layout)
         return found.pop() if len(found) == 1 else None
     best: tuple[int, int] | None = None
     for number, axis in enumerate(layout.axes):
@@ -215,6 +215,15 @@ def fastest_axis(layout: Layout) -> int | None:
         if best is None or axis.memory > best[0]:
             best = (axis.memory, number)
     return None if best is None else best[1]
+
+
+def fastest_from_end(layout: Layout) -> set[int]:
+    """Which axes, counted from the end, may be the fastest one of an array of unknown rank;
+    none where nothing is known."""
+    loose = layout.loose
+    if loose is None or loose.gapped or loose.broadcast or loose.units or loose.shuffled:
+        return set()
+    return {_fastest_after(loose.swaps, rank) for rank in _ranks(loose.swaps)}
 
 
 def _fastest_after(swaps: tuple[Swap, ...], rank: int) -> int:
