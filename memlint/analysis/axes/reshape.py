@@ -19,6 +19,9 @@ from memlint.analysis.axes.model import (
 )
 from memlint.analysis.axes.queries import contiguous, fewest_runs
 
+# No library takes more.
+MOST_AXES = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -74,7 +77,11 @@ def flatten(layout: Layout, start: int = 0, end: int = -1) -> tuple[Layout, bool
     if layout.axes is None:
         if (start, end) == (0, -1):
             return reshape(layout, (-1,))
-        return (layout, False) if contiguous(layout) is True else (OPAQUE, None)
+        if contiguous(layout) is not True:
+            return OPAQUE, None
+        if end == -1 and 0 <= start < MOST_AXES:
+            return dense((None,) * (start + 1)), False
+        return layout, False
     rank = len(layout.axes)
     if rank == 0:
         return dense((1,)), False

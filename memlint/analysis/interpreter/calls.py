@@ -13,6 +13,7 @@ from memlint.analysis.interpreter.machine import UNKNOWN
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
     WRAPPER,
+    Absent,
     Alternatives,
     Bound,
     Class,
@@ -36,6 +37,8 @@ from memlint.analysis.values import (
 )
 
 Handler = Callable[..., Value | None]
+BLOCK = "block"
+"""The name of calls of the blocks of a stack, in Called events."""
 
 
 class Calls(Activations):
@@ -52,7 +55,26 @@ class Calls(Activations):
         callee = self.evaluate(node.func)
         if self.frame.compiled is not None and self.frame.loops:
             self.note_work(callee)
-        return self.call(callee, self.arguments(node), node)
+        args = self.arguments(node)
+        value = self.call(callee, args, node)
+        if BLOCK in self.watched and self._is_of_stack(callee, node):
+            self.operation(BLOCK, node, callee, args, value)
+        return value
+
+    def _is_of_stack(self, callee: Value, node: ast.Call) -> bool:
+        """``for block in blocks: x = block(x)``, or a sequence of as many blocks as a list has."""
+        if isinstance(node.func, ast.Name):
+            loops = [opened.loop.node for opened in self.frame.loops]
+            return any(
+                isinstance(part, ast.Name) and part.id == node.func.id
+                for loop in loops
+                if isinstance(loop, (ast.For, ast.AsyncFor))
+                for part in ast.walk(loop.target)
+            )
+        return any(
+            isinstance(one, Object) and one.cls == "torch.nn.Sequential" and one.fact("*") != ABSENT
+            for one in alternatives(callee)
+        )
 
     def arguments(self, node: ast.Call) -> Args:
         """The values of a call's arguments; ``*`` and ``**`` are resolved where they can be."""
@@ -336,6 +358,7 @@ def keeps_memory(name: str) -> bool:
 
 
 # Functions of two arrays.
+ABSENT = Absent()
 PAIRED = frozenset({"torch.polar", "torch.complex"})
 
 
@@ -351,8 +374,11 @@ def _selects(name: str, args: Args) -> bool:
 
 
 def _views(name: str, args: Args) -> bool:
-    """``x.view(b, -1)`` with several sizes."""
+    """``x.view(b, -1)`` with several sizes, and ``x.flatten(1)``."""
     sizes = args.positional
+    if name == "flatten":
+        first = args.get("start_dim", 0)
+        return isinstance(first, Const) and type(first.value) is int
     return (
         name == "view"
         and len(sizes) > 1
