@@ -54,19 +54,24 @@ def _is_no_switch(value: Value) -> bool:
 
 def is_fresh(value: Value) -> bool:
     """Whether ``value`` is (a part of) a batch as its loader gave it."""
+    return batch_of(value) is not None
+
+
+def batch_of(value: Value) -> Value | None:
+    """What ``value`` is a part of, in the same memory, where nothing was computed since."""
     for _ in range(_DEPTH):
         if isinstance(value, Bound):
             value = plain(value)
         if isinstance(value, (Sequence, Mapping)):
-            return all(is_fresh(one) for one in leaves(value))
+            return value if all(is_fresh(one) for one in leaves(value)) else None
         found = [made_of(one) for one in alternatives(value)]
         made = next((one for one in found if one is not None), None)
-        if made is None:
-            return True
+        if made is None or made.name == "builtins.next":
+            return value
         if made.name not in _PARTS or not made.inputs:
-            return False
+            return None
         value = made.inputs[0]
-    return False
+    return None
 
 
 def is_whole_batch(node: ast.AST, loops: Iterable[Loop]) -> bool:

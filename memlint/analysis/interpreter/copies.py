@@ -67,6 +67,7 @@ _WRITERS = frozenset(
     {"torch.save", "pickle.dump", "pickle.dumps", "numpy.save", "safetensors.torch.save_file",
      "safetensors.torch.save", "joblib.dump"}
 )  # fmt: skip
+_COMPARES = frozenset({"torch.equal", "torch.allclose", "torch.testing.assert_close"})
 _GROWS = frozenset({".append", ".extend", ".appendleft", ".add", ".put", ".insert", ".update"})
 _NO_READS = frozenset(
     f"operator.{name}" for name in ("is", "isnot", "in", "notin", "not", "setitem")
@@ -171,7 +172,7 @@ class Copies(Lanes):
         given += tuple(args.keywords.values())
         touched = [key for key, copy in running.items() if any(_holds(v, copy) for v in given)]
         if not touched:
-            if name in _READS_DEVICE and not (receiver is not None and _is_on_host(receiver)):
+            if receiver is not None and not _is_on_host(receiver) and _blocks(name, args):
                 # A blocking read of another tensor waits for all before it.
                 self._wait()
             return
@@ -255,6 +256,13 @@ def _is_switched_on(name: str, args: Args) -> bool:
     if not isinstance(given, Absent):
         return Const(True) in alternatives(given)
     return any(one == Const(True) for one in args.positional[1:])
+
+
+def _blocks(name: str, args: Args) -> bool:
+    """Whether a method brings a tensor to the host, and waits for that."""
+    if name == ".to":
+        return _names_host(args.get("device", 0)) and not _is_switched_on(name, args)
+    return name in _READS_DEVICE
 
 
 def _names_host(value: Value) -> bool:
@@ -373,7 +381,8 @@ def _reads(name: str, node: ast.AST, args: Args) -> bool:
     if name.startswith("numpy.") or name in _WRITERS or name in _BUILTIN_READS:
         return True
     if name.startswith("torch."):
-        return name in knowledge.functions() and not _goes_elsewhere(args)
+        computes = name in knowledge.functions() or name in _COMPARES
+        return computes and not _goes_elsewhere(args)
     return name in (".item", ".tolist", ".numpy") or name[1:] in knowledge.methods("torch")
 
 

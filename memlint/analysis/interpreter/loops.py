@@ -22,6 +22,7 @@ from memlint.analysis.values import (
     Function,
     Instance,
     Linear,
+    Made,
     Mapping,
     Object,
     Ref,
@@ -37,6 +38,7 @@ from memlint.analysis.values import (
     join,
     loaders_of,
     plain,
+    with_made,
 )
 
 PASSES = 4
@@ -124,14 +126,11 @@ class Loops(Nests):
                 inner = one.fact("0")
                 loop = self._loop(node, "iterable", first, ZERO, UNKNOWN, ONE)
                 loop.iterates, loop.trips = inner, _length(inner)
-                element = self.element(inner)
+                element = _depending(self.element(inner), loop.symbol)
                 return [loop], Sequence("tuple", (symbol_value(loop.symbol), element))
         loop = self._loop(node, "iterable", first, ZERO, UNKNOWN, ONE)
         loop.iterates, loop.trips = iterable, _length(iterable)
-        element = self.element(iterable)
-        if isinstance(element, Unknown):
-            element = replace(element, deps=element.deps | {loop.symbol})
-        return [loop], element
+        return [loop], _depending(self.element(iterable), loop.symbol)
 
     def _counted(self, one: Object, node: ast.AST, name: str) -> tuple[list[Loop], Value]:
         bounds = [v for key, v in one.facts if key.isdigit()]
@@ -247,8 +246,11 @@ class Loops(Nests):
             case Sequence(items=items):
                 return join(items) if items else value.element
             case Tensor():
-                return knowledge.subscript(value, (ZERO,), self.statement)
+                row = knowledge.subscript(value, (ZERO,), self.statement)
+                return with_made(row, Made("operator.getitem", self.statement, (value, ZERO)))
             case Unknown(made=made):
+                if made is not None:
+                    made = Made("builtins.next", self.statement, (value,))
                 return Unknown("", value.deps, value.loaders, value.devices, made, value.graphs)
             case Object():
                 return self.element_of_object(value)
@@ -346,6 +348,13 @@ class Loops(Nests):
         finally:
             del self.frame.loops[len(self.frame.loops) - len(opened) :]
             self.note_nest(opened)
+
+
+def _depending(element: Value, symbol: Symbol) -> Value:
+    """What a loop yields, which is another in each iteration."""
+    if isinstance(element, Unknown):
+        return replace(element, deps=element.deps | {symbol})
+    return element
 
 
 def _length(value: Value) -> int | None:

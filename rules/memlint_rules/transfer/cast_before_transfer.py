@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ProgramStart
@@ -12,10 +13,11 @@ from memlint.findings import Applicability, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
 
 HELP = "move the narrow tensor, and cast it on the device: `x.to(device).float()`"
-CASTS = frozenset(
-    {".float()", ".double()", ".long()", ".int()", ".type(", "torch.float", "torch.double",
-     "torch.long", "torch.int", "dtype=torch"}
-)  # fmt: skip
+CASTS = re.compile(r"\.(float|double|long|int|float32|float64|int32|int64|type)\b")
+NARROW = re.compile(
+    r"u?int8|int16|int32|float16|\bbool\b|\.half\b|\.short\b|ByteTensor|imread|imdecode|"
+    r"Image\b|decode_|read_image"
+)
 
 
 class CastBeforeTransfer(Rule):
@@ -87,12 +89,7 @@ class CastBeforeTransfer(Rule):
     severity = Severity.INFO
     applicability = Applicability.SAFE
     needs = Needs(
-        {"torch"},
-        {".to(", ".cuda("},
-        CASTS,
-        {"int8", "int16", "int32", "float16", "torch.bool", "imread", "imdecode", "cvtColor"}
-        | {"Image", "decode_", "read_image", "torch.half", "torch.short", "ByteTensor"},
-        units=[{".to(", ".cuda("}, CASTS],
+        {"torch"}, {".to(", ".cuda("}, {CASTS}, {NARROW}, units=[{".to(", ".cuda("}, {CASTS}]
     )
     calls = frozenset({".to", ".cuda"})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from memlint.analysis.blocking import is_fresh
+from memlint.analysis.blocking import batch_of
 from memlint.analysis.events import Called, Enclosing, LoaderBuilt, ProgramStart
 from memlint.analysis.placement import moves_off_host
 from memlint.analysis.values import (
@@ -118,8 +118,8 @@ class PinThenCopy(Rule):
         loop = move.context.innermost("batch")
         if pin is None or loop is None or not _to_device(move):
             return
-        batch = pin.inputs[0]
-        if not is_fresh(batch) or not _is_of(batch, loop):
+        batch = batch_of(pin.inputs[0])
+        if batch is None or not _is_of(batch, loop):
             return
         known = [self._loaders.get(id(site.node)) for site in loaders_of(batch)]
         if any(loader is not None and _may_pin(loader) for loader in known):
