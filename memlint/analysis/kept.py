@@ -104,7 +104,8 @@ class Kept:
         if name in READING_METHODS:
             if name in (".tolist", ".to_list") and not self._is_table(first, depth):
                 return None
-            return Held("a list of strings" if "lines" in name else "a list", sure=True)
+            what = "lines" if "lines" in name else "paths" if name in _PATHS else "objects"
+            return Held(f"a list of {what}", sure=True)
         if name == ".split" and _made_by(first, ".read", ".read_text"):
             return Held("a list of strings", sure=True)
         if name in TABLE_METHODS or name == "operator.getitem":
@@ -218,6 +219,8 @@ def _kind_of(value: Value, *, many: bool) -> str | None:
         case Unknown(made=made):
             if made is not None and made.name in STRINGS:
                 return "strings" if made.name not in _NUMBERS else "numbers"
+            if made is not None and made.name in _PATHS:
+                return "paths"
             if made is None or made.name in _ENTRIES:
                 return "objects" if many and not is_array(value) else None
     return None
@@ -231,6 +234,7 @@ _ENTRIES = (
     | ITERATORS
     | HANDED_ON
 )
+_PATHS = frozenset({".glob", ".rglob", ".iterdir"})
 _NUMBERS = frozenset({"builtins.int", "builtins.float", "builtins.len"})
 
 

@@ -7,6 +7,8 @@ is nothing that ``torch.tensor`` takes.
 
 from __future__ import annotations
 
+import ast
+
 from memlint.analysis.values import Absent, Const, Made, Tensor, Unknown, Value, alternatives
 
 # Functions that make arrays of what they are given, whatever that is.
@@ -67,6 +69,8 @@ def _is_one(value: Value) -> bool:
         return False  # an entry of what was made
     if made.name in KEEP_RANK:
         return bool(made.inputs) and is_array(made.inputs[0])
+    if made.name == "operator.getitem":
+        return _keeps_an_axis(made.node) and bool(made.inputs) and is_array(made.inputs[0])
     if made.name in OPERATORS:
         return any(map(is_array, made.inputs))
     if made.name in SIZED_METHODS:
@@ -74,6 +78,14 @@ def _is_one(value: Value) -> bool:
     if made.name in SIZED:
         return not is_nothing_given(made.get("size", SIZED[made.name]))
     return made.name in ARRAY_FUNCTIONS | ARRAY_METHODS | {"numpy.load"}
+
+
+def _keeps_an_axis(node: ast.AST) -> bool:
+    """``x[a:b]``, ``x[:, k]``: what a slice is taken of stays an axis."""
+    if not isinstance(node, ast.Subscript):
+        return False
+    items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return any(isinstance(item, ast.Slice) for item in items)
 
 
 def is_nothing_given(value: Value) -> bool:

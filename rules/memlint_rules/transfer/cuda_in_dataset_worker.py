@@ -112,7 +112,8 @@ class CudaInDatasetWorker(Rule):
     needs = Needs(
         {"DataLoader"},
         {"cuda", "gpu", "device"},
-        units=[{"DataLoader"}, {"cuda", "gpu", "device", ".to("}],
+        units=[{"DataLoader"}],
+        across={"__getitem__", "__iter__", "collate"},
         classwide=True,
     )
     needs_device = "cuda"

@@ -103,6 +103,7 @@ class DataloaderNoWorkers(Rule):
         {"DataLoader"},
         {".to(", "cuda", "gpu", "prepare(", "epoch"},
         units=[{"DataLoader"}, {".to(", "cuda", "gpu", "copy_(", "prepare(", ".fit(", "epoch"}],
+        across={"__getitem__", "__iter__"},
         classwide=True,
     )
 

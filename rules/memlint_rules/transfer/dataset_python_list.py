@@ -126,8 +126,9 @@ class DatasetPythonList(Rule):
     needs = Needs(
         {"DataLoader"},
         {"__getitem__", "__iter__"},
-        {"__init__"},
         units=[{"DataLoader"}],
+        # The dataset, and helper functions that list its samples, may be imported.
+        across={"__getitem__", "__iter__", "open(", "glob", "listdir"},
         classwide=True,
     )
 

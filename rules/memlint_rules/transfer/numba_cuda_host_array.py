@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from math import prod
 
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
 from memlint.analysis.knowledge.array_makers import is_array
 from memlint.analysis.values import Function, Site, Tensor, Value
 from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Related, Rule
+
+# So many numbers, and so many launches, are not worth a word.
+FEW, FEW_ONCE, FEW_TRIPS = 256, 16_384, 16
 
 
 class NumbaCudaHostArray(Rule):
@@ -34,7 +38,8 @@ class NumbaCudaHostArray(Rule):
     - arguments nobody can see into, and numbers;
     - a single launch outside of loops: its input has to be copied anyway (that its output is
       copied in, too, is not worth a word);
-    - launches that a loop makes only every so many iterations.
+    - launches that a loop makes only every so many iterations, loops that are known to run fewer
+      than 16 times, and arrays that are known to hold no more than 256 numbers.
 
     ## Example
 
@@ -99,7 +104,7 @@ class NumbaCudaHostArray(Rule):
     name = "numba-cuda-host-array"
     severity = Severity.WARNING
     calls = frozenset({"numba.cuda.launch"})
-    needs = Needs({"numba"}, {"cuda"}, {"jit"}, {"numpy"})
+    needs = Needs({"numba", "cuda.jit"}, {"numpy"}, units=[{"["}], across={"cuda.jit"})
     needs_device = "cuda"
 
     def check_start(self, start: ProgramStart) -> Iterator[Draft]:
@@ -113,9 +118,9 @@ class NumbaCudaHostArray(Rule):
         if not arrays:
             return
         loop = call.context.innermost()
-        if loop is None or loop.throttled:
-            if loop is None:
-                self._alone.append(call)
+        if loop is None and _numbers(arrays) > FEW_ONCE:
+            self._alone.append(call)
+        if loop is None or loop.throttled or _is_short(call) or _numbers(arrays) <= FEW:
             return
         yield self._finding(
             call,
@@ -131,7 +136,7 @@ class NumbaCudaHostArray(Rule):
             for site in {v.site for _, v in _host_arrays(call) if isinstance(v, Tensor) and v.site}:
                 by_array.setdefault(site, []).append(call)
         for calls in by_array.values():
-            places = {id(call.node): call for call in calls}
+            places = {id(call.node): call for call in calls if call.context.function}
             if len(places) < 2:
                 continue
             first, second, *_ = places.values()
@@ -152,6 +157,23 @@ class NumbaCudaHostArray(Rule):
             confidence=Confidence.HIGH,
             related=related,
         )
+
+
+def _is_short(call: Called) -> bool:
+    """Whether the loops around a launch are known to run a few times only."""
+    trips = [one.loop.trips for one in call.context.loops]
+    return None not in trips and prod(count or 0 for count in trips) < FEW_TRIPS
+
+
+def _numbers(arrays: list[tuple[str, Value]]) -> float:
+    """How many numbers are copied; infinitely many where that is not known."""
+    total = 0
+    for _, value in arrays:
+        sizes = value.sizes if isinstance(value, Tensor) else None
+        if sizes is None or not all(isinstance(size, int) for size in sizes):
+            return float("inf")
+        total += prod(size for size in sizes if isinstance(size, int))
+    return total
 
 
 def _host_arrays(call: Called) -> list[tuple[str, Value]]:

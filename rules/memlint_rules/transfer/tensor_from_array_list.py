@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from math import prod
 
+from memlint.analysis.entries import tests_entries
 from memlint.analysis.events import Called
 from memlint.analysis.imports import name_of_module
 from memlint.analysis.knowledge.array_makers import is_array
@@ -45,6 +46,7 @@ class TensorFromArrayList(Rule):
       lists, or what nobody can see into;
     - the list becomes one array first: `np.array(frames)`, `np.stack(frames)`;
     - `torch.stack` and `torch.cat` of tensors;
+    - the function asks for the type of the entries (`isinstance(frames[0], np.ndarray)`);
     - arrays of objects, and a few numbers in all (up to 64).
 
     ## Example
@@ -113,7 +115,9 @@ class TensorFromArrayList(Rule):
         arrays = [array for one in alternatives(given) for array in _arrays(one) or ()]
         if node is None or not arrays or not all(map(_arrays, alternatives(given))):
             return
-        if _numbers(given) <= FEW:
+        function = call.context.function
+        tested = function and isinstance(node, ast.Name) and tests_entries(function, node.id)
+        if _numbers(given) <= FEW or tested:
             return
         shown = f"`{node.id}`" if isinstance(node, ast.Name) else "this list"
         yield self.finding(
