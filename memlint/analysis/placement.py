@@ -51,14 +51,25 @@ def moves_off_host(value: Value, node: ast.AST | None) -> bool:
     A device that is not known counts where it is called so (``device``, ``x.device``).
     """
     known = knowledge.device_types(value) | devices_of(value)
-    if known:
+    if known and (not known <= HOST or names_host(value)):
         return not known <= HOST
     for one in alternatives(value):
         if isinstance(one, Bound) and one.name == "device":
             return not devices_of(one) or not devices_of(one) <= HOST
-    if any(isinstance(one, Const) for one in alternatives(value)):
+    if all(isinstance(one, Const) for one in alternatives(value)):
         return False
     return _DEVICE_NAME.search(_last_name(node)) is not None
+
+
+def names_host(value: Value) -> bool:
+    """Whether ``value`` names the host's memory, whatever path led here."""
+    for one in alternatives(value):
+        if isinstance(one, Object) and one.cls == "torch.device":
+            if not one.facts or not names_host(one.facts[0][1]):
+                return False
+        elif not isinstance(one, Const) or knowledge.device_types(one) != {"cpu"}:
+            return False
+    return True
 
 
 def _last_name(node: ast.AST | None) -> str:

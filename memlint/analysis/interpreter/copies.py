@@ -15,7 +15,7 @@ from memlint.analysis.events import HostCopy
 from memlint.analysis.interpreter.lanes import Lanes
 from memlint.analysis.interpreter.state import Variables
 from memlint.analysis.knowledge import Args
-from memlint.analysis.placement import on_cuda
+from memlint.analysis.placement import names_host, on_cuda
 from memlint.analysis.values import (
     Absent,
     Bound,
@@ -123,7 +123,7 @@ class Copies(Lanes):
         if not _is_switched_on(name, args):
             return
         if name == ".to":
-            if _names_host(args.get("device", 0)) and not _is_on_host(receiver):
+            if names_host(args.get("device", 0)) and not _is_on_host(receiver):
                 self._begin(node, result, held=False)
         elif _is_host_buffer(receiver, args.get("src", 0)):
             self._begin(node, receiver, held=_outlives(node))
@@ -261,12 +261,8 @@ def _is_switched_on(name: str, args: Args) -> bool:
 def _blocks(name: str, args: Args) -> bool:
     """Whether a method brings a tensor to the host, and waits for that."""
     if name == ".to":
-        return _names_host(args.get("device", 0)) and not _is_switched_on(name, args)
+        return names_host(args.get("device", 0)) and not _is_switched_on(name, args)
     return name in _READS_DEVICE
-
-
-def _names_host(value: Value) -> bool:
-    return not isinstance(value, Tensor) and knowledge.device_types(value) == CPU
 
 
 def _is_on_host(value: Value) -> bool:
