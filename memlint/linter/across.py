@@ -64,10 +64,11 @@ class Across:
         return self._known[key]
 
     def _near(self, path: str, word: Word) -> bool:
-        """Whether a module, or one that it imports from, holds a word: cheaper to ask first."""
+        """Whether the module that defines a name holds a word: cheaper to ask first."""
         key = (path, word)
         if key not in self._modules:
-            self._modules[key] = any(_found(word, text) for text in self._project.near(path))
+            module = self._project.module(path)
+            self._modules[key] = module is not None and _found(word, module.text)
         return self._modules[key]
 
 

@@ -30,8 +30,9 @@ _TOP_LEVEL = re.compile(
 _NEXT_STATEMENT = re.compile(r"^[^\s#)\]}]", re.MULTILINE)
 _WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 _MOST_BLOCKS = 20
-_MOST_HOPS = 6
-_KEPT_MODULES = 256
+_MOST_HOPS = 4
+_KEPT_TEXT = 24_000_000
+_MOST_STARS = 4
 _KEPT_PROGRAMS = 24
 _MOST_NAMES = 40
 
@@ -92,32 +93,38 @@ class Reached(NamedTuple):
 class Module:
     """A module as text: the blocks of its top-level names, and its imports."""
 
-    __slots__ = ("_blocks", "_imports", "_words", "looked", "text")
+    __slots__ = ("_imports", "_names", "_words", "looked", "text")
 
     def __init__(self, text: str, looked: Looked) -> None:
         self.text = text
         self.looked = looked
-        self._blocks: dict[str, str] | None = None
+        self._names: dict[str, list[int]] | None = None
         self._imports: tuple[Bound, ...] | None = None
         self._words: dict[str, frozenset[str]] = {}
 
     def words_of(self, name: str) -> frozenset[str]:
         """The names in the block of a name."""
         if name not in self._words:
-            self._words[name] = frozenset(_WORD.findall(self.blocks.get(name, "")))
+            self._words[name] = frozenset(_WORD.findall(self.block(name)))
         return self._words[name]
 
     @property
-    def blocks(self) -> dict[str, str]:
-        """The text of each top-level definition and assignment, by its name."""
-        if self._blocks is None:
-            self._blocks = {}
+    def names(self) -> Mapping[str, list[int]]:
+        """The top-level names, and where their definitions and assignments begin."""
+        if self._names is None:
+            self._names = {}
             for found in _TOP_LEVEL.finditer(self.text):
                 name = found[1] or found[2] or found[3]
-                end = _NEXT_STATEMENT.search(self.text, found.end())
-                body = self.text[found.start() : end.start() if end else len(self.text)]
-                self._blocks[name] = self._blocks.get(name, "") + self._above(found.start()) + body
-        return self._blocks
+                self._names.setdefault(name, []).append(found.start())
+        return self._names
+
+    def block(self, name: str) -> str:
+        """The text of what defines or assigns a top-level name."""
+        parts = []
+        for start in self.names.get(name, ()):
+            end = _NEXT_STATEMENT.search(self.text, start + 1)
+            parts.append(self._above(start) + self.text[start : end.start() if end else None])
+        return "".join(parts)
 
     def _above(self, start: int) -> str:
         """The decorators right above a definition."""
@@ -159,6 +166,8 @@ class Project:
         self._root = root
         self._largest = largest
         self._modules: dict[str, Module | None] = {}
+        self._held = 0
+        self._found: dict[Origin, tuple[Origin | None, tuple[Looked, ...]]] = {}
         self._programs: dict[str, tuple[Source, ast.Module] | None] = {}
         self._is_file: dict[str, bool] = {}
         self._resolved: dict[tuple[str, str], str | None] = {}
@@ -169,9 +178,12 @@ class Project:
     def module(self, path: str) -> Module | None:
         """A module as text; ``None`` where it cannot be read."""
         if path not in self._modules:
-            if len(self._modules) >= _KEPT_MODULES:
-                self._modules.clear()
-            self._modules[path] = self._read(path)
+            module = self._modules[path] = self._read(path)
+            self._held += len(module.text) if module is not None else 0
+            while self._held > _KEPT_TEXT and len(self._modules) > 1:
+                oldest = self._modules.pop(next(iter(self._modules)))
+                self._held -= len(oldest.text) if oldest is not None else 0
+            return module
         return self._modules[path]
 
     def _read(self, path: str) -> Module | None:
@@ -261,59 +273,40 @@ class Project:
     def find(self, path: str, name: str, looked: dict[str, Looked]) -> Origin | None:
         """Where a name of a module is defined, through re-exports; the module itself has no
         name, and a submodule may be imported as a name of its package."""
-        return self._find(path, name, looked, frozenset())
-
-    def _find(
-        self, path: str, name: str, looked: dict[str, Looked], seen: frozenset[Origin]
-    ) -> Origin | None:
         here = Origin(path, name)
+        if here not in self._found:
+            chain: list[Looked] = []
+            self._found[here] = self._find(here, chain, frozenset()), tuple(chain)
+        found, through = self._found[here]
+        looked.update((one.path, one) for one in through)
+        return found
+
+    def _find(self, here: Origin, chain: list[Looked], seen: frozenset[Origin]) -> Origin | None:
+        path, name = here
         module = self.module(path)
         if module is None or here in seen or len(seen) > _MOST_HOPS:
             return None
-        looked[path] = module.looked
-        if name in module.blocks:
+        chain.append(module.looked)
+        if name in module.names:
             return here
         seen |= {here}
-        for bound in module.imports:
-            if bound.local != name and bound.name != "*":
-                continue
+        named = [bound for bound in module.imports if bound.local == name]
+        stars = [bound for bound in module.imports if bound.name == "*"]
+        for bound in (*named, *stars[:_MOST_STARS]):
             target = self.resolve(path, bound.module)
             if target is None:
                 continue
             inner = name if bound.name == "*" else bound.name
-            found = self._find(target, inner, looked, seen) if inner else Origin(target, "")
+            known = len(chain)
+            found = self._find(Origin(target, inner), chain, seen) if inner else Origin(target, "")
             if found is not None:
                 return found
+            del chain[known:]
         if os.path.basename(path) == "__init__.py":
             submodule = self._in_folder(os.path.dirname(path), [name])
             if submodule is not None:
                 return Origin(submodule, "")
         return None
-
-    def near(self, path: str) -> Iterator[str]:
-        """The texts of a module, and of those of the project that it imports from."""
-        module = self.module(path)
-        if module is None:
-            return
-        yield module.text
-        seen = {path}
-        for bound in module.imports:
-            target = self.resolve(path, bound.module)
-            for one in self._through_packages(target, bound.name):
-                found = None if one in seen else self.module(one)
-                seen.add(one)
-                if found is not None:
-                    yield found.text
-
-    def _through_packages(self, path: str | None, name: str) -> Iterator[str]:
-        """A module, and where a package has the name that is asked of it from."""
-        if path is None:
-            return
-        yield path
-        if name and os.path.basename(path) == "__init__.py":
-            found = self.find(path, name, {})
-            if found is not None:
-                yield found.path
 
     def reached(self, origin: Origin, looked: dict[str, Looked]) -> Reached:
         """The text of a definition and of what it names in its module, and what that imports."""
@@ -342,9 +335,9 @@ class Project:
             if module is None:
                 continue
             looked[one.path] = module.looked
-            texts.append(module.blocks.get(one.name, ""))
+            texts.append(module.block(one.name))
             words = module.words_of(one.name)
-            waiting += [Origin(one.path, word) for word in sorted(words & module.blocks.keys())]
+            waiting += [Origin(one.path, word) for word in sorted(words & module.names.keys())]
             for bound in module.imports:
                 if bound.local in words and bound.name not in ("", "*"):
                     found = None
@@ -381,7 +374,7 @@ class Project:
         if module is None:
             return
         words = set(_WORD.findall(text))
-        names = [n for n in (*module.blocks, *(b.local for b in module.imports)) if n in words]
+        names = [n for n in (*module.names, *(b.local for b in module.imports)) if n in words]
         for name in names[:_MOST_NAMES]:
             found = self.find(path, name, looked)
             if found is not None and found.name:
@@ -391,7 +384,9 @@ class Project:
         self, bound: Bound, path: str, text: str, looked: dict[str, Looked]
     ) -> Iterator[_Import]:
         """``data.make_loader`` and its like, for each name that is used of a module."""
-        used = set(re.findall(rf"\b{re.escape(bound.local)}\.(\w+)", text))
+        if f"{bound.local}." not in text:
+            return
+        used = set(re.findall(rf"(?<![\w.]){re.escape(bound.local)}\.(\w+)", text))
         for name in sorted(used)[:_MOST_NAMES]:
             found = self.find(path, name, looked)
             if found is not None and found.name:

@@ -110,6 +110,7 @@ class NchwConv(Rule):
             {"autocast", "half", "float16", "fp16", "bf16", "precision", "default_dtype"},
         ],
         also={"channels_last", "compile"},
+        across={"Conv2d", "Conv3d", "ConvTranspose2d", "ConvTranspose3d"},
         classwide=True,
     )
     needs_device = "cuda"

@@ -30,6 +30,10 @@ _LAUNCHES: frozenset[Word] = frozenset(
         "distributed.reduce", "distributed.gather", "distributed.scatter", "distributed import",
     }
 )  # fmt: skip
+# What the wrappers of kernels in other modules of a project hold.
+_ABROAD: frozenset[Word] = frozenset(
+    {"triton", "RawKernel", "RawModule", "ctypes", "cpp_extension"}
+)
 # Parts of the words above, few enough to be looked for in every file.
 _LIBRARIES = ("triton", "Raw", "ctypes", "dlopen", "cpp_ext", "torch.ops", "dist", "all_", "_sca")
 # What makes a layout other than dense.
@@ -155,7 +159,12 @@ class NoncontiguousIntoKernel(Rule):
     severity = Severity.ERROR
     applicability = Applicability.UNSAFE
     needs = Needs(
-        _LIBRARIES, _LAUNCHES, _BIRTHS, values=[_LAUNCHES | {"]("}, _BIRTHS], classwide=True
+        {*_LIBRARIES, *_ABROAD},
+        _LAUNCHES,
+        _BIRTHS,
+        values=[_LAUNCHES | {"]("}, _BIRTHS],
+        across=_ABROAD,
+        classwide=True,
     )
 
     def check(self, launch: KernelLaunch) -> Iterator[Draft]:
