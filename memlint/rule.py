@@ -22,6 +22,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from memlint.findings import Applicability, Confidence, FileError, Severity
 from memlint.packs import installed
+from memlint.targets import Targets
 
 ENTRY_POINT_GROUP = "memlint.rules"
 DOCS_URL = "https://memlint.readthedocs.io/rules/{name}/"
@@ -142,7 +143,7 @@ class PartlyRead:
 class Rule:
     """Base class of all rules.  The docstring of a subclass is the rule's page.
 
-    ``calls`` are the operations that the rule wants :class:`~memlint.analysis.events.Called`
+    ``targets`` are the oldest versions that the linted project supports.  ``calls`` are the operations that the rule wants :class:`~memlint.analysis.events.Called`
     events of, by the names that are explained there.
     """
 
@@ -156,6 +157,7 @@ class Rule:
     needs_device: ClassVar[str | None] = None
     supersedes: ClassVar[tuple[str, ...]] = ()
     options: ClassVar[Mapping[str, Option]] = {}
+    targets: Targets = Targets()
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         self._options = dict(options or {})

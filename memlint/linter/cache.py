@@ -25,6 +25,7 @@ from memlint.linter.codec import decode_result, encode_result
 from memlint.linter.file import FileResult
 from memlint.rule import Rule, RuleSet
 from memlint.source.project import Looked
+from memlint.targets import targets_of
 
 CACHE_NAME = ".memlint_cache"
 _FORMAT = 3
@@ -237,9 +238,7 @@ def cache_key(settings: Settings, rules: Iterable[type[Rule]], ruleset: RuleSet)
         sorted(settings.per_file_ignores.items()),
         settings.min_confidence.value,
         settings.target_device,
-        settings.target_torch,
-        settings.target_numpy,
-        settings.target_python,
+        targets_of(settings),
         settings.max_file_size,
         sorted(options.items()),
         ruleset.packs,

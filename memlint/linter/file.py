@@ -25,6 +25,7 @@ from memlint.source.model import Source
 from memlint.source.notebook import NOTEBOOK_SUFFIX
 from memlint.source.project import Followed, Looked, Project
 from memlint.source.read import SourceError, decode_source
+from memlint.targets import targets_of
 
 _DENSE_FROM = 200_000
 
@@ -83,9 +84,11 @@ class Plan:
         self.timed = timed
         self.rules: list[Rule] = []
         self.failures: list[FileError] = []
+        targets = targets_of(settings)
         for rule in rules:
             try:
                 made = rule(settings.rule_options.get(rule.name))
+                made.targets = targets
                 Gate([made])
                 self.rules.append(made)
             except Exception as error:  # a rule of any pack may raise anything
