@@ -51,6 +51,10 @@ def destination_of(called: Called) -> Destination | None:
     if isinstance(value, Absent) or shown is None:
         return None
     text = ast.unparse(shown)
+    if isinstance(called.node.func, ast.Attribute) and (
+        text == f"{ast.unparse(called.node.func.value)}.device"
+    ):
+        return None
     devices = knowledge.device_types(value)
     if devices:
         return Destination(devices, text)
@@ -84,6 +88,9 @@ def _lies_there(value: Value, to: Destination, depth: int) -> bool:
         return False
     if _makes_there(made, to):
         return True
+    if made.name in (".to", ".cuda") and _is_move(made):
+        # Another way to name the device, unless it is the host that is asked for.
+        return not to.host
     if made.name in (".cpu", ".numpy") or made.name.startswith("numpy."):
         return to.host
     return any(
@@ -97,6 +104,14 @@ def _parts(value: Value) -> tuple[Value, ...]:
     if isinstance(value, Sequence):
         return value.items if value.items is not None else (value.element,)
     return tuple(one for one in alternatives(value) if isinstance(one, (Tensor, Unknown)))
+
+
+def _is_move(made: Made) -> bool:
+    if made.name == ".cuda":
+        return True
+    shown = _device_argument(made.node, 0) if isinstance(made.node, ast.Call) else None
+    name = getattr(shown, "attr", getattr(shown, "id", ""))
+    return bool(_DEVICE_NAME.search(name))
 
 
 def _makes_there(made: Made, to: Destination) -> bool:

@@ -19,8 +19,8 @@ from memlint.analysis.uses import uses_in
 
 Loop = ast.For | ast.AsyncFor | ast.While | ast.comprehension
 
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 # A loop of so many iterations is worth nobody's attention.
 FEW = 8
@@ -122,11 +122,11 @@ class Invariance:
     def _loops_around(self, node: ast.AST) -> Iterator[tuple[Loop, ast.AST]]:
         """The loops around a node in its function, innermost first, with the child in them."""
         for parent, child in self._ancestors(node):
-            if isinstance(parent, _LOOPS):
+            if isinstance(parent, LOOPS):
                 first = getattr(parent, "iter", None)
                 if child is not first and not any(child is one for one in parent.orelse):
                     yield parent, child
-            elif isinstance(parent, _COMPREHENSIONS) and child is not parent.generators[0]:
+            elif isinstance(parent, COMPREHENSIONS) and child is not parent.generators[0]:
                 yield parent.generators[0], child
 
     # Invariance
@@ -134,7 +134,7 @@ class Invariance:
     def _is_invariant(self, node: ast.expr, loop: Loop, known: Enclosing) -> bool:
         changes = self._changes_in(loop)
         steps = known.role in ("batch", "step")
-        if not _reads(node, changes, any_device=steps):
+        if not only_reads(node, changes, any_device=steps):
             return False
         return not (changes.trains and any(map(_like_parameter, _paths_in(node))))
 
@@ -220,7 +220,7 @@ class Invariance:
         return branch not in body or not any(map(_leaves, body[body.index(branch) :]))
 
     def _is_invariant_test(self, node: ast.If, loop: Loop) -> bool:
-        return _reads(node.test, self._changes_in(loop), any_device=False)
+        return only_reads(node.test, self._changes_in(loop), any_device=False)
 
     def _is_costly(self, loop: Loop, known: Enclosing, called: Called) -> bool:
         trips = known.loop.trips
@@ -233,7 +233,7 @@ class Invariance:
             return True
         if isinstance(loop, ast.comprehension):
             return not _LONG.search(ast.unparse(loop.target))
-        inner = [one for part in loop.body for one in ast.walk(part) if isinstance(one, _LOOPS)]
+        inner = [one for part in loop.body for one in ast.walk(part) if isinstance(one, LOOPS)]
         around = {id(one) for one, _ in self._loops_around(called.node)}
         if any(id(one) not in around for one in inner):
             return False
@@ -321,7 +321,7 @@ def _like_parameter(path: Path) -> bool:
     return bool(_PARAMETERS.match(path[-1]))
 
 
-def _reads(node: ast.AST | None, changes: Changes, *, any_device: bool) -> bool:
+def only_reads(node: ast.AST | None, changes: Changes, *, any_device: bool) -> bool:
     """Whether an expression only reads what ``changes`` leave as it is.
 
     ``any_device``: the device of whatever a loop computes with does not change.
@@ -335,7 +335,7 @@ def _reads(node: ast.AST | None, changes: Changes, *, any_device: bool) -> bool:
                 return True
             if path is not None:
                 return not changes.touch(path)
-            return _reads(node.value, changes, any_device=any_device)  # type: ignore[union-attr]
+            return only_reads(node.value, changes, any_device=any_device)  # type: ignore[union-attr]
         case ast.Call():
             return _call_reads(node, changes, any_device=any_device)
         case (
@@ -343,7 +343,7 @@ def _reads(node: ast.AST | None, changes: Changes, *, any_device: bool) -> bool:
             | ast.Compare() | ast.BoolOp() | ast.IfExp() | ast.Starred() | ast.keyword()
         ):  # fmt: skip
             return all(
-                _reads(child, changes, any_device=any_device)
+                only_reads(child, changes, any_device=any_device)
                 for child in ast.iter_child_nodes(node)
                 if isinstance(child, (ast.expr, ast.keyword))
             )
@@ -366,4 +366,4 @@ def _call_reads(node: ast.Call, changes: Changes, *, any_device: bool) -> bool:
             receivers = []
         case _:
             return False
-    return all(_reads(one, changes, any_device=any_device) for one in (*receivers, *given))
+    return all(only_reads(one, changes, any_device=any_device) for one in (*receivers, *given))

@@ -10,6 +10,7 @@ from memlint.analysis.axes import contiguous
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.hoisting import hoisted
 from memlint.analysis.invariance import Invariance, Repeated
+from memlint.analysis.loop_candidates import may_repeat
 from memlint.analysis.values import Object, Tensor, Unknown, Value, alternatives, made_of
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
@@ -103,7 +104,7 @@ class ContiguousInLoop(Rule):
     needs = Needs(
         {".contiguous(", "ascontiguousarray"},
         {"for ", "while "},
-        units=[{".contiguous(", "ascontiguousarray"}, {"for ", "while "}],
+        units=[{may_repeat(frozenset({"contiguous", "ascontiguousarray"}))}],
     )
     calls: ClassVar[frozenset[str]] = FUNCTIONS | {".contiguous"}
 

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from memlint.analysis import knowledge
+from memlint.analysis.changes import bases_of
 from memlint.analysis.destinations import Destination, destination_of, lies_there
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.hoisting import hoisted
 from memlint.analysis.invariance import Invariance, Repeated
+from memlint.analysis.loop_candidates import may_repeat
 from memlint.analysis.values import Instance, Object, Tensor, Value, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
@@ -29,8 +31,9 @@ MODULE = re.compile(
     r"metrics)(_?\d+)?$",
     re.IGNORECASE,
 )
-WORDS = (".to(", ".cuda(", ".cpu(", "asarray(", "to_device(", "device_put(", "copy_to_host(",
-         "asnumpy(", "device_get(", ".astype(", "device=", "cp.array(", "cupy.array(")  # fmt: skip
+REPEATS = may_repeat(
+    frozenset(name.rpartition(".")[2] for name in (*UPLOADS, *DOWNLOADS, *METHODS, "astype"))
+)
 
 
 class LoopInvariantTransfer(Rule):
@@ -128,7 +131,7 @@ class LoopInvariantTransfer(Rule):
     name = "loop-invariant-transfer"
     severity = Severity.WARNING
     applicability = Applicability.UNSAFE
-    needs = Needs(WORDS, {"for ", "while "}, units=[WORDS, {"for ", "while "}])
+    needs = Needs({"for ", "while "}, {"torch", "cupy", "jax", "numba", "numpy"}, units=[{REPEATS}])
     calls: ClassVar[frozenset[str]] = UPLOADS | DOWNLOADS | METHODS | {".astype"}
     needs_device = "cuda"
 
@@ -150,7 +153,7 @@ class LoopInvariantTransfer(Rule):
         shown = _shown(called, node)
         if shown is None or isinstance(shown, ast.Constant):
             return
-        cost = _cost(called, what, node)
+        cost = _cost(called, what, node) if any(bases_of(shown)) else None
         if cost is None or self._belongs_to_told(node):
             return
         repeated = self._invariance.repeated(called)
