@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,13 @@ from memlint.analysis.locality import SHORT
 from memlint.analysis.values import Symbol, Tensor, alternatives
 from memlint.rule import Replacement
 from memlint.source.model import Source
+
+# What a bound is called that is a small number: dimensions, channels, the order of a method.
+FEW = re.compile(
+    r"(^|[_.])(d|dims?|ndims?|dimensions?|ch|channels?|components?|bands?|colou?rs?|planes?|orders?|"
+    r"degree|levels?|groups?|classes|heads?|outputs?|axes|vars?|folds?)$",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +46,8 @@ def inner_parallel(nests: Iterable[LoopNest]) -> Iterator[InnerParallel]:
         if inner.kind != "prange" or "prange" in around or outer.kind != "range" or nest.heavy:
             continue
         if any(loop.trips is not None and loop.trips <= SHORT for loop in (outer, inner)):
+            continue
+        if FEW.search(outer.stop_text):
             continue
         under = [one for one in known if outer.symbol in {loop.symbol for loop in one.loops}]
         if len({one.loops[-1].symbol for one in under} - {outer.symbol}) > 1:

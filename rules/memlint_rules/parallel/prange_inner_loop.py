@@ -38,8 +38,9 @@ class PrangeInnerLoop(Rule):
       is updated without the index, a call that is handed one of the arrays);
     - where the body of the `prange` holds loops or calls functions with loops, so that each
       start is worth its while;
-    - where the outer loop holds more than one parallel loop, has at most 16 iterations, or is
-      parallel itself (the inner `prange` then runs serially anyway);
+    - where the outer loop holds more than one parallel loop, has at most 16 iterations, runs
+      over what there are few of (dimensions, channels), or is parallel itself (the inner
+      `prange` then runs serially anyway);
     - without `parallel=True`.
 
     ## Example

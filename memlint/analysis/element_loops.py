@@ -1,0 +1,281 @@
+"""Loops of the interpreter that do arithmetic on one element of an array after the other."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from memlint.analysis.elements import makings
+from memlint.analysis.events import Access, Called, Loop, LoopNest
+from memlint.analysis.interpreter.nests import SCALAR_FUNCTIONS
+from memlint.analysis.knowledge import SliceValue
+from memlint.analysis.knowledge.array_makers import is_array
+from memlint.analysis.linear import linear
+from memlint.analysis.locality import SHORT
+from memlint.analysis.values import Sequence, Tensor, Value, alternatives, deps_of
+
+SCALAR_BUILTINS = frozenset({"abs", "min", "max", "float", "int", "round", "bool", "complex"})
+NO_ARITHMETIC = (
+    ast.MatMult, ast.Slice, ast.Lambda, ast.Await, ast.NamedExpr, ast.ListComp, ast.GeneratorExp,
+    ast.DictComp, ast.SetComp, ast.List, ast.Dict, ast.Set, ast.JoinedStr,
+)  # fmt: skip
+ARRAYS = frozenset({"numpy", "torch", "cupy"})
+COMPILERS = re.compile(r"jit|numba|kernel|compile|pythran|cython|boost|vectorize|taichi|warp|jax")
+
+
+@dataclass(frozen=True, slots=True)
+class ElementLoop:
+    """A loop whose body is arithmetic on the elements of ``arrays``; ``torch`` tells that some
+    of them are tensors of torch, ``known`` that one is known to be an array."""
+
+    node: ast.AST
+    variable: str
+    arrays: tuple[str, ...]
+    torch: bool
+    known: bool
+
+
+def compiled_lines(tree: ast.Module) -> list[tuple[int, int]]:
+    """The lines of functions and classes that a decorator may compile."""
+    return [
+        (node.lineno, node.end_lineno or node.lineno)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        and any(COMPILERS.search(ast.unparse(one)) for one in node.decorator_list)
+    ]
+
+
+def element_loop(nest: LoopNest) -> ElementLoop | None:
+    """The innermost loop of a nest, where it is one over elements."""
+    inner = nest.loops[-1]
+    node = inner.node
+    if nest.compiled is not None or not isinstance(node, ast.For) or node.orelse:
+        return None
+    if inner.trips is not None and inner.trips <= SHORT:
+        return None
+    if not is_arithmetic(node.body):
+        return None
+    if inner.kind == "iterable":
+        return _over_array(inner, node)
+    if inner.kind != "range":
+        return None
+    return _by_index(nest, inner, node)
+
+
+def _over_array(loop: Loop, node: ast.For) -> ElementLoop | None:
+    """``for v in x``."""
+    options = alternatives(loop.iterates) if loop.iterates is not None else ()
+    tensors = [one for one in options if isinstance(one, Tensor)]
+    ranks = {1, None} if _takes_numbers(node, loop.variable) else {1}
+    if any(one.layout.rank not in ranks or one.lib not in ARRAYS for one in tensors):
+        return None
+    rest = [one for one in options if not isinstance(one, Tensor)]
+    if not options or not all(None in ranks and is_array(one) for one in rest):
+        return None
+    text = ast.unparse(loop.iterated) if loop.iterated is not None else loop.variable
+    torch = any(one.lib == "torch" for one in tensors)
+    return ElementLoop(node, loop.variable, (text,), torch, known=True)
+
+
+def _takes_numbers(node: ast.For, name: str) -> bool:
+    """Whether what is taken out is shown to be single numbers: ``float(v)``, ``v.item()``."""
+    for call in ast.walk(node):
+        match call:
+            case ast.Call(func=ast.Name(id="float" | "int"), args=[ast.Name(id=given)]):
+                pass
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=given), attr="item")):
+                pass
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="math")), args=[ast.Name(id=given)]):
+                pass
+            case _:
+                continue
+        if given == name:
+            return True
+    return False
+
+
+def _by_index(nest: LoopNest, inner: Loop, node: ast.For) -> ElementLoop | None:
+    """``for i in range(n): y[i] = x[i] * 2``."""
+    own = [a for a in nest.accesses if inner.symbol in _deps(a)]
+    if not own or not all(_picks_element(access) for access in nest.accesses):
+        return None
+    if not _independent(nest.accesses, inner):
+        return None
+    tensors = [v for a in own for v in alternatives(a.value) if isinstance(v, Tensor)]
+    known = any(one.lib in ARRAYS for one in tensors) or any(
+        is_array(value) for access in own for value in alternatives(access.value)
+    )
+    if not known and not _by_shape(nest, own):
+        return None
+    arrays = tuple(dict.fromkeys(access.array for access in own))
+    return ElementLoop(node, inner.variable, arrays, any(v.lib == "torch" for v in tensors), known)
+
+
+def _deps(access: Access) -> frozenset[object]:
+    return frozenset[object]().union(
+        *(deps_of(item) for item in access.index if not isinstance(item, SliceValue))
+    )
+
+
+def _picks_element(access: Access) -> bool:
+    """Whether an access is of one element, as far as can be told."""
+    if any(isinstance(item, (SliceValue, Sequence, Tensor)) for item in access.index):
+        return False
+    ranks = [v.layout.rank for v in alternatives(access.value) if isinstance(v, Tensor)]
+    return all(rank in (None, len(access.index)) for rank in ranks)
+
+
+def _independent(accesses: tuple[Access, ...], inner: Loop) -> bool:
+    """Whether no iteration needs what another one stored, unless to add to it."""
+    places: dict[str, list[str]] = {}
+    for access in accesses:
+        if access.mode == "load":
+            continue
+        walks = [item for item in access.index if not isinstance(item, SliceValue)]
+        forms = [linear(item) for item in walks if inner.symbol in deps_of(item)]
+        if any(form is None or abs(form.coefficient(inner.symbol)) != 1 for form in forms):
+            return False
+        if not forms and access.mode != "update":
+            return False
+        places.setdefault(access.array, []).append(_place(access))
+    return all(
+        set(places[access.array]) == {_place(access)}
+        for access in accesses
+        if access.array in places
+    )
+
+
+def _place(access: Access) -> str:
+    node = access.node
+    return ast.unparse(node)
+
+
+def _by_shape(nest: LoopNest, accesses: list[Access]) -> bool:
+    """Whether the way that arrays are used shows that they are no lists."""
+    if any(
+        isinstance(one.node, ast.Subscript) and isinstance(one.node.slice, ast.Tuple)
+        for one in accesses
+    ):
+        return True
+    return any(
+        any(symbol.kind == "size" for symbol in deps_of(loop.stop))
+        and loop.iterated is not None
+        and "len(" not in ast.unparse(loop.iterated)
+        for loop in nest.loops
+    )
+
+
+def is_arithmetic(body: list[ast.stmt]) -> bool:
+    """Whether statements only compute with numbers, and hand on none from one iteration to the
+    next but sums and products."""
+    bound: set[str] = set()
+    later = {
+        node.id
+        for statement in body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    summed = {
+        statement.target.id
+        for statement in body
+        if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name)
+    }
+    return bool(body) and all(_is_simple(one, bound, later, summed) for one in body)
+
+
+def _is_simple(statement: ast.stmt, bound: set[str], later: set[str], summed: set[str]) -> bool:
+    match statement:
+        case ast.AugAssign(target=ast.Name(), op=ast.Add() | ast.Sub() | ast.Mult(), value=value):
+            return _computes(value, bound, later)
+        case ast.AugAssign(target=ast.Subscript() as target, value=value):
+            return _computes(value, bound, later) and _computes(target, bound, later)
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            if name in summed or not _computes(value, bound, later):
+                return False
+            bound.add(name)
+            return True
+        case ast.Assign(targets=[ast.Subscript() as target], value=value):
+            return _computes(value, bound, later) and _computes(target, bound, later)
+        case ast.If(test=test, body=body, orelse=orelse):
+            inside = set(bound)
+            return _computes(test, bound, later) and all(
+                _is_simple(one, inside, later, summed) for one in (*body, *orelse)
+            )
+        case ast.Pass():
+            return True
+    return False
+
+
+def _computes(node: ast.expr, bound: set[str], later: set[str]) -> bool:
+    """Whether an expression is arithmetic on numbers that this iteration has."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
+            if one.id in later - bound:
+                return False
+        elif isinstance(one, ast.Call):
+            if not _is_scalar_call(one):
+                return False
+        elif isinstance(one, NO_ARITHMETIC) or _is_text(one):
+            return False
+    return True
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))
+
+
+def _is_scalar_call(call: ast.Call) -> bool:
+    match call.func:
+        case ast.Name(id=name):
+            return name in SCALAR_BUILTINS
+        case ast.Attribute(attr="item"):
+            return not call.args
+        case ast.Attribute(value=ast.Name(id="math" | "cmath")):
+            return True
+        case ast.Attribute(value=ast.Name(id="np" | "numpy" | "torch" | "cp"), attr=name):
+            return name in SCALAR_FUNCTIONS
+    return False
+
+
+def summed_elements(called: Called) -> ElementLoop | None:
+    """``sum(t[i].item() for i in range(n))`` and ``sum(v * v for v in x)``."""
+    node = called.node
+    match node:
+        case ast.Call(
+            args=[ast.GeneratorExp(elt=elt, generators=[ast.comprehension(ifs=[]) as one])]
+        ):
+            pass
+        case _:
+            return None
+    if called.context.compiled is not None or not _computes(elt, set(), set()):
+        return None
+    element = next(_elements(called.args.get("", 0)), None)
+    if element is None:
+        return None
+    arrays = list(_arrays_of(element))
+    if not arrays:
+        return None
+    variable = ast.unparse(one.target)
+    torch = any(isinstance(one, Tensor) and one.lib == "torch" for _, one in arrays)
+    names = tuple(dict.fromkeys(text for text, _ in arrays))
+    return ElementLoop(node, variable, names, torch, known=True)
+
+
+def _elements(value: Value) -> Iterator[Value]:
+    for one in alternatives(value):
+        if isinstance(one, Sequence) and one.kind == "generator":
+            yield one.element
+
+
+def _arrays_of(element: Value) -> Iterator[tuple[str, Value]]:
+    """The arrays that an element was picked out of by the index of a loop."""
+    for made in makings(element):
+        if made.name != "operator.getitem" or not isinstance(made.node, ast.Subscript):
+            continue
+        picked = [key for key in made.inputs[1:] if any(s.kind == "loop" for s in deps_of(key))]
+        for one in alternatives(made.inputs[0]):
+            ranked = isinstance(one, Tensor) and one.layout.rank == len(made.inputs) - 1
+            if picked and (ranked or (is_array(one) and not isinstance(one, Tensor))):
+                yield ast.unparse(made.node.value), one
