@@ -1,0 +1,176 @@
+"""Functions that evaluate models: the evidence for it, and against it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from memlint.analysis.events import Forward
+from memlint.analysis.steps import STEP_HOOKS
+from memlint.analysis.uses import Uses
+from memlint.analysis.values import Instance, Value, alternatives, made_of
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+# What functions are called that measure, or use, a model that is trained.
+EVALUATION = re.compile(
+    r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|val|test|predict|prediction|infer|"
+    r"inference|extract|embed|encode|score|generate|sample|caption|classify|detect|segment|"
+    r"transcribe|translate|probe|posterior)(_|$)"
+)
+MEASURING = re.compile(r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|val|test)(_|$)")
+# Words in a function that wants gradients, or compiles or exports the model.
+WANTS_GRADIENTS = re.compile(
+    r"backward|autograd|requires_grad|\.grad\b|retain_grad|register_(full_)?(forward_|backward_)?"
+    r"(pre_)?hook|jacobian|hessian|\bvjp\b|\bjvp\b|functorch|torch\.func|grad_cam|GradCAM|attack|"
+    r"attribut|saliency|captum|zero_grad|optimi[sz]er\.step|\bopt\w*\.step\(|onnx|jit\.(trace|script)|"
+    r"export\(|deepcopy|profile"
+)
+# Frameworks that turn recording off around functions of the program.
+ENGINE = re.compile(r"^\s*(from|import)\s+ignite\b", re.MULTILINE)
+TESTING = re.compile(r"^\s*(from|import)\s+(pytest|unittest)\b|\bself\.assert\w+\(", re.MULTILINE)
+DUMMY = frozenset(
+    f"torch.{name}"
+    for name in ("zeros", "ones", "rand", "randn", "empty", "randint", "zeros_like", "ones_like",
+                 "randn_like")
+)  # fmt: skip
+PASSING_ON = frozenset({".to", ".cuda", ".cpu", ".half", ".float", ".unsqueeze", ".contiguous",
+                        ".requires_grad_", ".clone", ".long"})  # fmt: skip
+# Calls that take a plain number, or plain data, out of a tensor.
+MEASURED = frozenset({"item", "tolist", "numpy", "detach", "argmax", "float", "eq", "cpu", "data"})
+OFF = re.compile(r"no_grad|inference_mode|set_grad_enabled\(\s*(mode=)?False|inference\(|eval_mode")
+MODULE_BASE = re.compile(r"(^|\.)(\w*Module|\w*Model|\w*Net(work)?|\w*Layer|\w*Block|\w*Loss)$")
+
+
+def evidence(forward: Forward, uses: Uses) -> bool:
+    """Whether a call runs a model that is only to be measured or used."""
+    context = forward.context
+    name = context.name.rpartition(".")[2]
+    function = context.function
+    if context.grad is not True or not forward.graphs or _is_dummy(forward):
+        return False
+    if name in STEP_HOOKS or name in ("forward", "__init__") or name.startswith("forward_"):
+        return False
+    if TESTING.search(forward.source.text) or ENGINE.search(forward.source.text):
+        return False
+    if forward.evaluating is True:
+        return (
+            bool(context.loops)
+            or bool(EVALUATION.search(name))
+            or function is None
+            or (_is_measured(forward, uses))
+        )
+    if forward.evaluating is not None or function is None:
+        return False
+    if forward.elsewhere is True:
+        route = any(_is_route(d) for d in getattr(function, "decorator_list", ()))
+        used = bool(EVALUATION.search(name)) or name == "__call__" or route
+        return used and not _in_module(forward) and _is_measured(forward, uses)
+    in_batches = any(one.role == "batch" for one in context.loops)
+    return (
+        forward.elsewhere is None
+        and not forward.through
+        and bool(MEASURING.search(name))
+        and in_batches
+        and _is_measured(forward, uses)
+    )
+
+
+def wants_gradients(forward: Forward) -> bool:
+    """Whether the function around a call may want the graph."""
+    function = forward.context.function
+    if function is None:
+        return False
+    return bool(WANTS_GRADIENTS.search(ast.unparse(function)))
+
+
+def guarded_by_callers(forward: Forward, uses: Uses) -> bool:
+    """Whether all places that call the function, by its name, are seen to turn recording off."""
+    name = forward.context.name.rpartition(".")[2]
+    sites = [call for call in uses.calls() if _called_name(call) == name]
+    return bool(sites) and all(_is_guarded(call, uses) for call in sites)
+
+
+def _called_name(call: ast.Call) -> str:
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+
+
+def _is_guarded(call: ast.Call, uses: Uses) -> bool:
+    for above in uses.ancestors(call):
+        guards: list[ast.expr] = []
+        if isinstance(above, (ast.With, ast.AsyncWith)):
+            guards = [item.context_expr for item in above.items]
+        elif isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            guards = above.decorator_list
+        if any(OFF.search(ast.unparse(one)) for one in guards):
+            return True
+    return False
+
+
+def _is_route(decorator: ast.expr) -> bool:
+    """``@app.post("/predict")``."""
+    return (
+        isinstance(decorator, ast.Call)
+        and isinstance(decorator.func, ast.Attribute)
+        and decorator.func.attr in ("post", "get", "route", "put", "websocket", "task", "function")
+    )
+
+
+def _in_module(forward: Forward) -> bool:
+    """Whether the function is a method of a module: others may differentiate through it."""
+    receiver = forward.context.receiver
+    if not isinstance(receiver, Instance):
+        return False
+    return any(MODULE_BASE.search(ast.unparse(base)) for base in receiver.cls.node.bases)
+
+
+def _is_dummy(forward: Forward) -> bool:
+    """Whether a model is only tried with numbers that are made up."""
+    node = forward.node
+    value = forward.value
+    made = made_of(value)
+    if forward.through or made is None or made.node is not node or not node.args:
+        return False
+    given = made.inputs[-len(node.args) :]
+    return all(_made_up(one) for one in given)
+
+
+def _made_up(value: Value) -> bool:
+    for one in alternatives(value):
+        made = made_of(one)
+        while made is not None and made.name in PASSING_ON and made.inputs:
+            made = made_of(made.inputs[0])
+        if made is None or made.name not in DUMMY:
+            return False
+    return True
+
+
+def _is_measured(forward: Forward, uses: Uses) -> bool:
+    """Whether nothing of the result leaves the function as a part of the graph: all that takes
+    it makes plain numbers of it."""
+    found = list(_fates(forward.node, uses, 0))
+    return bool(found) and all(found)
+
+
+def _fates(node: ast.expr, uses: Uses, depth: int) -> Iterator[bool]:
+    """Of each use of a value whether it ends in plain numbers."""
+    for use in uses.of(node):
+        match use.kind:
+            case "receiver" if use.name in MEASURED:
+                yield True
+            case "attribute" if use.name in ("data", "shape", "dtype", "device"):
+                yield True
+            case "argument" if use.name.rpartition(".")[2] in ("float", "int", "print", "len"):
+                yield True
+            case "operand" | "receiver" | "item" | "argument" | "attribute" | "index" if depth < 6:
+                if isinstance(use.node, ast.Compare):
+                    yield True
+                elif isinstance(use.node, ast.expr):
+                    further = list(_fates(use.node, uses, depth + 1))
+                    yield all(further)
+                else:
+                    yield use.kind == "argument"
+            case "formatted" | "tested" | "updated":
+                yield True
+            case _:
+                yield False
