@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import Called
-from memlint.analysis.knowledge.factories import EXACT, FACTORIES, RANDOM
+from memlint.analysis.knowledge.factories import COUNTING, EXACT, FACTORIES, RANDOM
 from memlint.analysis.placement import moves_off_host
 from memlint.analysis.uses import Uses
 from memlint.analysis.values import (
@@ -80,6 +80,8 @@ def birth_of(move: Called, uses: Uses) -> Birth | None:
         if not isinstance(one.node, ast.expr) or not taken_only_by(one.node, taken, uses):
             return None
         taken = one.node
+    if move.name == ".type_as" and made.name in COUNTING:
+        return None
     names = {one.name for one in steps}
     random = made.name in RANDOM or bool(names & _DRAWING_STEPS)
     exact = made.name in EXACT and names <= _EXACT_STEPS and not _counts_in_floats(made)

@@ -67,7 +67,11 @@ _WRITERS = frozenset(
     {"torch.save", "pickle.dump", "pickle.dumps", "numpy.save", "safetensors.torch.save_file",
      "safetensors.torch.save", "joblib.dump"}
 )  # fmt: skip
-_COMPARES = frozenset({"torch.equal", "torch.allclose", "torch.testing.assert_close"})
+_FUNCTION = re.compile(r"torch\.[a-z]\w*$")
+_ASKING = frozenset(
+    f"torch.{name}" for name in ("is_tensor", "numel", "is_floating_point", "is_complex", "compile",
+                                 "result_type", "device", "is_storage", "is_nonzero", "typename")
+)  # fmt: skip
 _GROWS = frozenset({".append", ".extend", ".appendleft", ".add", ".put", ".insert", ".update"})
 _NO_READS = frozenset(
     f"operator.{name}" for name in ("is", "isnot", "in", "notin", "not", "setitem")
@@ -377,8 +381,8 @@ def _reads(name: str, node: ast.AST, args: Args) -> bool:
     if name.startswith("numpy.") or name in _WRITERS or name in _BUILTIN_READS:
         return True
     if name.startswith("torch."):
-        computes = name in knowledge.functions() or name in _COMPARES
-        return computes and not _goes_elsewhere(args)
+        computes = _FUNCTION.match(name) or name in knowledge.functions()
+        return bool(computes) and name not in _ASKING and not _goes_elsewhere(args)
     return name in (".item", ".tolist", ".numpy") or name[1:] in knowledge.methods("torch")
 
 

@@ -17,5 +17,8 @@ ROUNDED = frozenset(
 RANDOM = frozenset(f"torch.{name}" for name in ("rand", "randn", "randint", "randperm", "normal"))
 """Those that draw numbers; each kind of device has a generator of its own."""
 
+COUNTING = frozenset({"torch.arange", "torch.range"})
+"""Those that give integers: made in another dtype at once, they may round otherwise."""
+
 FACTORIES = EXACT | ROUNDED | RANDOM
 """All of them take ``device``."""
