@@ -47,7 +47,8 @@ _KEEPING = (
     "interpolate",
 )  # fmt: skip
 _JOINS = frozenset({"torch.cat", "torch.concat", "torch.concatenate"})
-_LONGEST = 24
+# So many operations are looked at for one answer.
+_MOST = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,31 +75,46 @@ def convolves(value: Value) -> int | None:
     return None
 
 
-def format_of(value: Value, depth: int = 0) -> Format | None:
+def format_of(value: Value) -> Format | None:
     """In which format a value comes from the convolution before; ``None`` where that is not
     known, or where there is none."""
+    return _first({}, value)
+
+
+# What is known of what each operation gave, within one question: values share their parts.
+_Known = dict[int, Format | None]
+
+
+def _first(known: _Known, value: Value) -> Format | None:
     for one in alternatives(value):
-        if (found := _of(one, depth)) is not None:
+        if (found := _of(known, one)) is not None:
             return found
     return None
 
 
-def _of(value: Value, depth: int) -> Format | None:
+def _of(known: _Known, value: Value) -> Format | None:
     made = made_of(value)
-    if made is None or depth > _LONGEST:
+    if made is None:
         return None
+    if id(made) not in known:
+        known[id(made)] = None
+        known[id(made)] = _worked_out(known, value, made) if len(known) < _MOST else None
+    return known[id(made)]
+
+
+def _worked_out(known: _Known, value: Value, made: Made) -> Format | None:
     if isinstance(value, Tensor) and _is_channels_last(value.layout):
         return Format(value.layout, permuted=made.name in (".permute", ".movedim", ".moveaxis"))
     dims = _dims_of(made)
     if dims is not None:
         return Format(axes.channels_last((None,) * (dims + 2)))
     if made.name == "call":
-        return _through_module(made, depth)
+        return _through_module(known, made)
     if made.name.startswith("torch.nn.functional.") and _keeps(made.name):
-        return format_of(made.inputs[0], depth + 1) if made.inputs else None
+        return _first(known, made.inputs[0]) if made.inputs else None
     if made.name in _JOINS:
-        return _joined(made, depth)
-    return _done_over(made, value, depth)
+        return _joined(known, made)
+    return _done_over(known, made)
 
 
 def _dims_of(made: Made) -> int | None:
@@ -108,12 +124,12 @@ def _dims_of(made: Made) -> int | None:
     return _FUNCTIONS.get(made.name)
 
 
-def _through_module(made: Made, depth: int) -> Format | None:
+def _through_module(known: _Known, made: Made) -> Format | None:
     if len(made.inputs) != 2 or not isinstance(made.inputs[0], Object):
         return None
     module = made.inputs[0].cls
     if module.startswith("torch.nn.") and _keeps(module):
-        return format_of(made.inputs[1], depth + 1)
+        return _first(known, made.inputs[1])
     return None
 
 
@@ -121,24 +137,24 @@ def _keeps(name: str) -> bool:
     return name.rpartition(".")[2].rstrip("123d").rstrip("_") in _KEEPING
 
 
-def _joined(made: Made, depth: int) -> Format | None:
+def _joined(known: _Known, made: Made) -> Format | None:
     """``cat``: in the format that all its parts share, else row-major."""
     parts = made.inputs[0] if made.inputs else None
     if not isinstance(parts, Sequence) or not parts.items:
         return None
-    formats = [format_of(part, depth + 1) for part in parts.items]
-    known = [one for one in formats if one is not None]
-    if not known:
+    formats = [_first(known, part) for part in parts.items]
+    told = [one for one in formats if one is not None]
+    if not told:
         return None
     for part, found in zip(parts.items, formats, strict=True):
         if found is None and not _row_major_image(part):
             return None
-    first = known[0]
-    if len(known) == len(formats):
-        lost = next((one for one in known if one.lost is not None), None)
+    first = told[0]
+    if len(told) == len(formats):
+        lost = next((one for one in told if one.lost is not None), None)
         return lost or first
-    if any(one.lost is not None for one in known):
-        return next(one for one in known if one.lost is not None)
+    if any(one.lost is not None for one in told):
+        return next(one for one in told if one.lost is not None)
     rank = first.layout.rank or 4
     return Format(axes.dense((None,) * rank), made, first.permuted)
 
@@ -163,12 +179,12 @@ def _row_major_image(value: Value) -> bool:
     )
 
 
-def _done_over(made: Made, value: Value, depth: int) -> Format | None:
+def _done_over(known: _Known, made: Made) -> Format | None:
     """The operation applied to its inputs in their formats."""
     inputs: list[Value] = []
     source: Format | None = None
     for given in made.inputs:
-        found = format_of(given, depth + 1) if not isinstance(given, Sequence) else None
+        found = _first(known, given) if not isinstance(given, Sequence) else None
         if found is None:
             inputs.append(_tensor_of(given))
             continue
