@@ -20,6 +20,7 @@ SMALL = re.compile(
     r"meta|label|index|split)\w*(\.\w+)?$",
     re.IGNORECASE,
 )
+SAMPLES = re.compile(r"(Dataset|DataModule|Datapipe|IterDataPipe)$", re.IGNORECASE)
 HELP = (
     'pass `map_location="cpu", mmap=True, weights_only=True`, make the model under '
     '`torch.device("meta")`, and give `load_state_dict` `assign=True`: without `assign` the '
@@ -52,7 +53,8 @@ class LoadWithoutMmap(Rule):
       be mapped;
     - what is read is an open file, a `BytesIO` or the like, which cannot be mapped;
     - the same path is written by `torch.save` in the same loop;
-    - the file is small by its name (a scheduler, a vocabulary, the state of a generator);
+    - the file is small by its name (a scheduler, a vocabulary, the state of a generator), or a
+      data set reads its samples;
     - options come by `**kwargs` that cannot be resolved.
 
     ## Example
@@ -128,8 +130,14 @@ class LoadWithoutMmap(Rule):
                 yield self._report(load)
 
     def _is_small(self, load: Called) -> bool:
+        """Whether a file is small by its name, or a sample of a data set."""
         call = load.node
         assert isinstance(call, ast.Call)
+        owner = uses_in(self._tree).class_of(call)
+        if owner is not None and any(
+            map(SAMPLES.search, [owner.name, *map(ast.unparse, owner.bases)])
+        ):
+            return True
         path = _path_node(call)
         names = [ast.unparse(path).strip("'\"") if path is not None else ""]
         names.append(ending_of(load.args.get("f", 0), path))
