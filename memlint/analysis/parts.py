@@ -182,3 +182,29 @@ def _slice_narrows(start: Value, stop: Value, step: Value) -> bool:
     if isinstance(stop, Const) and isinstance(stop.value, int):
         return stop.value >= 0
     return True
+
+
+def pinned_base(value: Value) -> Made | None:
+    """The operation that made the array that a small view with constant bounds is a part of."""
+    made = made_of(value)
+    if made is None or made.name != "operator.getitem" or not made.inputs:
+        return None
+    keys = made.inputs[1:]
+    if not any(_is_small_key(key) for key in keys) or narrows(made) is None:
+        return None
+    base = made.inputs[0]
+    inner = made_of(base)
+    if inner is None or inner.name in SAME | SPLITS or inner.name == "operator.getitem":
+        return None
+    is_array = isinstance(base, Tensor) or inner.name.startswith(("numpy.", "cv2."))
+    sliced = len(keys) > 1 and any(isinstance(key, Sequence) for key in keys)
+    return inner if (is_array or sliced) and not _is_small(base) else None
+
+
+def _is_small_key(key: Value) -> bool:
+    match key:
+        case Const(int() as number):
+            return type(number) is int
+        case Sequence(kind="slice", items=(_, Const(int() as stop), _)):
+            return 0 <= stop <= 1024
+    return False

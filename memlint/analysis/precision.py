@@ -164,6 +164,10 @@ def _floating(found: Precision | None) -> Precision | None:
 
 
 def _combined(made: Made, depth: int) -> Precision | None:
+    if any(isinstance(one, Sequence) for one in made.inputs) and not any(
+        isinstance(one, Tensor) for one in made.inputs
+    ):
+        return None  # lists that are put together
     found = _widest(_operands(made, depth))
     if found is Precision.INTEGER and _has_float(made.inputs):
         return Precision.DEFAULT

@@ -1,0 +1,157 @@
+"""MEM514 small-view-pins-base."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from memlint.analysis.events import Called, ProgramStart
+from memlint.analysis.parts import pinned_base
+from memlint.analysis.uses import uses_in
+from memlint.analysis.values import Made, Mapping, Sequence, Tensor, Value, alternatives, made_of
+from memlint.findings import Applicability, Confidence, Severity
+from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
+
+APPENDS = frozenset({".append", ".appendleft"})
+COPY = {"torch": ".clone()", "numpy": ".copy()", "cupy": ".copy()"}
+
+
+class SmallViewPinsBase(Rule):
+    """A small slice is kept, and with it the whole array that it is a view of.
+
+    ## What it does
+
+    Reports a slice with constant bounds of an array that is made for the moment, where the slice
+    outlives it: appended to a list in a loop, put into a dictionary, or set as an attribute.
+
+    ## Why it is slow
+
+    A slice is a view of NumPy and of torch alike: as long as it lives, all of the array does.
+    Fifty times `rand(1_000_000)[:5]` in a list held 389 MiB, as copies 30 MiB. NumPy's
+    documentation recommends an explicit copy in such cases.
+
+    It is off by default: how large the array is, and how long the list lives, is seldom known.
+
+    ## When it is silent
+
+    - the slice is copied (`.copy()`, `.clone()`), taken by a mask or a list, or turned into a
+      number;
+    - the bounds are not constant: all of the array may be kept, piece by piece;
+    - the array is kept anyway, or was not made in this function (in the loop, for `append`).
+
+    ## Example
+
+    ```python
+    import numpy as np
+
+
+    def heads(paths):
+        kept = []
+        for path in paths:
+            frame = np.load(path)
+            kept.append(frame[:8, :8])
+        return kept
+    ```
+
+    ## Use instead
+
+    ```python
+    import numpy as np
+
+
+    def heads(paths):
+        kept = []
+        for path in paths:
+            frame = np.load(path)
+            kept.append(frame[:8, :8].copy())
+        return kept
+    ```
+
+    ## Fix safety
+
+    Safe: the copy has the same values, and the array that it was a view of is not seen by anybody
+    else.
+
+    ## How to confirm
+
+    Compare `x.base.nbytes` (NumPy) or `x.untyped_storage().nbytes()` (torch) with `x.nbytes`.
+
+    ## References
+
+    - [NumPy: basic indexing, slicing and views](https://numpy.org/doc/stable/user/basics.indexing.html#slicing-and-striding)
+    """
+
+    code = "MEM514"
+    name = "small-view-pins-base"
+    severity = Severity.INFO
+    default_on = False
+    applicability = Applicability.SAFE
+    calls = frozenset({*APPENDS, "setattr", "operator.setitem"})
+    needs = Needs({"numpy", "torch", "cupy", "cv2"}, units=[{"["}])
+
+    def check_start(self, program: ProgramStart) -> Iterator[Draft]:
+        """Keep the program's tree: it tells where an array is made."""
+        self._tree = program.tree
+        yield from ()
+
+    def check(self, called: Called) -> Iterator[Draft]:
+        """A small view that is kept."""
+        kept = _kept(called)
+        base = None if kept is None else pinned_base(kept)
+        if kept is None or base is None or not self._is_temporary(base, called):
+            return
+        made = made_of(kept)
+        assert made is not None
+        if not isinstance(made.node, ast.expr):
+            return
+        yield self.finding(
+            made.node,
+            f"`{ast.unparse(made.node)}` is kept, and as a view it keeps the whole array that it "
+            "is a part of",
+            "keep a copy: `.copy()`, in torch `.clone()`",
+            confidence=Confidence.MEDIUM,
+            fix=_fix(called, made, base),
+        )
+
+    def _is_temporary(self, base: Made, called: Called) -> bool:
+        """Whether the array is made where the slice is taken, and kept by nobody else."""
+        uses = uses_in(self._tree)
+        if uses.scope_of(base.node) is not (called.context.function or self._tree):
+            return False
+        if called.name in APPENDS:
+            loop = called.context.innermost()
+            if loop is None or not any(one is base.node for one in ast.walk(loop.loop.node)):
+                return False
+        keeping = ("returned", "yielded", "stored", "captured", "contained")
+        if not isinstance(base.node, ast.expr):
+            return False
+        return not any(
+            use.kind in keeping or (use.kind == "argument" and use.name.endswith(".append"))
+            for use in uses.of(base.node)
+        )
+
+
+def _kept(called: Called) -> Value | None:
+    """What a call keeps."""
+    positional = called.args.positional
+    if called.name in APPENDS or called.name == "setattr":
+        return positional[0] if positional else None
+    if len(positional) != 2:
+        return None
+    value, container = positional
+    if all(isinstance(one, (Mapping, Sequence)) for one in alternatives(container)):
+        return value
+    return None
+
+
+def _fix(called: Called, made: Made, base: Made) -> DraftFix | None:
+    value = made.inputs[0]
+    copy = COPY.get(value.lib) if isinstance(value, Tensor) else None
+    if copy is None and base.name.startswith("numpy."):
+        copy = COPY["numpy"]
+    if copy is None or not isinstance(made.node, ast.Subscript):
+        return None
+    text = called.source.segment(made.node)
+    return DraftFix(
+        f"keep a copy: `{copy}`", (Replacement(made.node, text + copy),), Applicability.SAFE
+    )
