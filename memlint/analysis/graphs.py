@@ -7,7 +7,13 @@ import re
 from collections.abc import Container, Iterator
 
 from memlint.analysis.events import Called
-from memlint.analysis.knowledge.autograd import CARRYING, CARRYING_OTHERS, JOINING, OPERATORS
+from memlint.analysis.knowledge.autograd import (
+    CARRYING,
+    CARRYING_OTHERS,
+    JOINING,
+    LEAVING,
+    OPERATORS,
+)
 from memlint.analysis.values import (
     Made,
     Site,
@@ -32,6 +38,7 @@ COUNTED = re.compile(
     r"targets?|masks?|precision|recall|f1|psnr|ssim|metrics?|scores?|rewards?|stats?|infos?)(\d*|s)(_|$)",
     re.IGNORECASE,
 )
+_LEAVING = frozenset(f".{name}" for name in LEAVING)
 _SURE_METHODS = frozenset(f".{name}" for name in CARRYING | CARRYING_OTHERS)
 _SURE_FUNCTIONS = frozenset(f"torch.{name}" for name in CARRYING | CARRYING_OTHERS | JOINING)
 
@@ -54,7 +61,7 @@ def _nothing() -> Value:
 
 
 def makings(value: Value) -> Iterator[Made]:
-    """The operations that a value was computed by, all the way back."""
+    """The operations that a value was computed by, back to where a graph ends."""
     seen: set[int] = set()
     waiting = [value]
     while waiting and len(seen) < MOST:
@@ -64,6 +71,8 @@ def makings(value: Value) -> Iterator[Made]:
                 continue
             seen.add(id(made))
             yield made
+            if made.name in _LEAVING:
+                continue
             waiting.extend(made.inputs)
             waiting.extend(one for _, one in made.keywords)
 

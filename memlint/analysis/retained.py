@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from memlint.analysis.events import Called
 from memlint.analysis.graphs import differentiated, makings, nodes_behind
 from memlint.analysis.uses import Uses
-from memlint.analysis.values import Function, Site, Value, leaves, possible_graphs
+from memlint.analysis.values import Function, Made, Site, Value, leaves, possible_graphs
 
 # Functions that may walk a graph they are handed, where they are not seen.
 WALKING = re.compile(r"grad|backward|hess|jacob|optimi[sz]e|update|closure|penalty", re.IGNORECASE)
@@ -26,55 +26,76 @@ def needs_graph_again(called: Called, backwards: Iterable[Called], uses: Uses) -
     behind = nodes_behind(value)
     graphs = possible_graphs(value)
     for other in backwards:
-        if other.node is called.node:
+        if other.node is called.node or _is_before(other.node, called.node, uses):
             continue
         if any(one.loop.node is inner for one in other.context.loops) and _may_share(
             differentiated(other), graphs, behind
         ):
             return True
+    repeated = _repeated(inner, called.node, uses)
     return (
-        not _made_in(inner, value, uses)
-        or _carried(inner, value)
-        or _walked_elsewhere(called, inner, behind)
+        not _made_in(repeated, inner, value, uses)
+        or _carried(repeated, value)
+        or any(_walked_elsewhere(called, part, behind, uses) for part in repeated)
     )
 
 
+def _is_before(one: ast.AST, other: ast.AST, uses: Uses) -> bool:
+    """Whether of two expressions in one function the first is written before the second."""
+    if uses.scope_of(one) is not uses.scope_of(other):
+        return False
+    return (getattr(one, "lineno", 0), getattr(one, "col_offset", 0)) < (
+        getattr(other, "lineno", 0),
+        getattr(other, "col_offset", 0),
+    )
+
+
+def _repeated(loop: ast.AST, node: ast.AST, uses: Uses) -> list[ast.AST]:
+    """What runs anew in each iteration: the loop, and the function around ``node`` if the loop
+    calls it."""
+    around = loop
+    if not isinstance(loop, (ast.For, ast.AsyncFor, ast.While)):
+        around = next((a for a in uses.ancestors(loop) if isinstance(a, COMPREHENSIONS)), loop)
+    scope = uses.scope_of(node)
+    return [around] if scope is uses.scope_of(around) else [around, scope]
+
+
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
 def _may_share(value: Value, graphs: frozenset[Site], behind: frozenset[int]) -> bool:
-    others = possible_graphs(value)
-    if not others or not graphs:
+    others = nodes_behind(value)
+    if not others or not behind:
         return True
-    return bool(others & graphs) or not behind.isdisjoint(nodes_behind(value))
+    return bool(possible_graphs(value) & graphs) or not behind.isdisjoint(others)
 
 
-def _made_in(loop: ast.AST, value: Value, uses: Uses) -> bool:
-    """Whether all calls that a value rests on are made in the loop, or in what it calls."""
+def _made_in(repeated: list[ast.AST], loop: ast.AST, value: Value, uses: Uses) -> bool:
+    """Whether all calls that a value rests on are made in each iteration."""
     called = [one for one in makings(value) if isinstance(one.node, ast.Call)]
-    within = {id(node) for node in ast.walk(loop)}
+    within = {id(node) for part in repeated for node in ast.walk(part)}
     if not any(id(one.node) in within for one in called):
         return False
     scope = uses.scope_of(loop)
     parts = {id(site.node) for site in possible_graphs(value)}
     return not any(
-        id(one.node) in parts and id(one.node) not in within and uses.scope_of(one.node) is scope
-        for one in called
-    ) and not _outer_graph(value, within, scope, uses)
-
-
-def _outer_graph(value: Value, within: set[int], scope: ast.AST, uses: Uses) -> bool:
-    """Whether a value rests on a call before the loop whose result may have a graph."""
-    return any(
-        isinstance(one.node, ast.Call)
-        and one.name == "call"
-        and not (one.inputs and isinstance(one.inputs[0], Function))
-        and id(one.node) not in within
+        id(one.node) not in within
         and uses.scope_of(one.node) is scope
-        for one in makings(value)
+        and (id(one.node) in parts or _may_have_graph(one))
+        for one in called
     )
 
 
-def _carried(loop: ast.AST, value: Value) -> bool:
+def _may_have_graph(made: Made) -> bool:
+    """Whether a call may give a part of a graph that nobody can see."""
+    return made.name == "call" and not (made.inputs and isinstance(made.inputs[0], Function))
+
+
+def _carried(repeated: list[ast.AST], value: Value) -> bool:
     """Whether a call in the loop takes what it gave itself in the last iteration."""
-    within = {id(node) for node in ast.walk(loop) if isinstance(node, ast.Call)}
+    within = {
+        id(node) for part in repeated for node in ast.walk(part) if isinstance(node, ast.Call)
+    }
     for made in makings(value):
         if id(made.node) not in within or made.name.endswith(("detach", "item", "data")):
             continue
@@ -85,15 +106,16 @@ def _carried(loop: ast.AST, value: Value) -> bool:
     return False
 
 
-def _walked_elsewhere(called: Called, loop: ast.AST, behind: frozenset[int]) -> bool:
-    """Whether something that is not seen, and may walk the graph, follows in the loop."""
-    for node in ast.walk(loop):
+def _walked_elsewhere(called: Called, part: ast.AST, behind: frozenset[int], uses: Uses) -> bool:
+    """Whether something that is not seen, and may walk the graph, runs in the loop."""
+    seen = {getattr(function, "name", "") for function in uses.functions()}
+    for node in ast.walk(part):
         if not isinstance(node, ast.Call) or node is called.node:
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         if not WALKING.search(name) or name in ("backward", "grad") or not node.args:
             continue
         harmless = re.search(r"zero|clip|no_grad|enabled|grads?_$", name)
-        if not harmless and id(node) not in behind:
+        if not harmless and name not in seen and id(node) not in behind:
             return True
     return False

@@ -15,6 +15,7 @@ from memlint.analysis.values import (
     Const,
     Mapping,
     Object,
+    Ref,
     Sequence,
     Value,
     alternatives,
@@ -104,13 +105,22 @@ def _is_list(receiver: Value | None, text: ast.expr) -> bool:
             if any(key in ("maxlen", "1") for key, _ in one.facts):
                 return False
             continue
-        made = made_of(one)
-        if made is not None and made.name == "operator.getitem" and isinstance(text, ast.Subscript):
-            base = made.inputs[0] if made.inputs else None
-            if isinstance(base, Object) and base.cls == "collections.defaultdict":
-                continue
-        return False
+        if not (isinstance(text, ast.Subscript) and _is_item_of_lists(one)):
+            return False
     return True
+
+
+def _is_item_of_lists(value: Value) -> bool:
+    """``defaultdict(list)[key]``."""
+    made = made_of(value)
+    if made is None or made.name != "operator.getitem" or not made.inputs:
+        return False
+    base = made_of(made.inputs[0])
+    return (
+        base is not None
+        and base.name == "collections.defaultdict"
+        and base.inputs[:1] == (Ref("builtins.list"),)
+    )
 
 
 def _target(statement: ast.AST) -> str | None:

@@ -46,7 +46,8 @@ FORWARD = "forward"
 OF_MODULES = frozenset({"eval", "train", "parameters", "named_parameters"})
 NETWORK_NAME = re.compile(
     r"(^|_)(model|net|network|backbone|encoder|decoder|generator|discriminator|critic|actor|unet|"
-    r"policy|transformer|classifier|student|cell|rnn|lstm|gru|gpt|vgg|resnet)(_?[a-z]|\d*)$|"
+    r"policy|transformer|classifier|student|cell|rnn|lstm|gru|gpt|vgg|resnet|gen|disc?)"
+    r"(_?[a-z]|\d*)$|"
     r"^net(_?[A-Za-z]|\d*)$",
     re.IGNORECASE,
 )

@@ -102,7 +102,7 @@ class EvalWithoutNoGrad(Rule):
     applicability = Applicability.UNSAFE
     calls = BACKWARD | {"forward"}
     needs = Needs(
-        {"torch", "lightning"},
+        {"torch", "lightning", ".eval()", ".train(False", ".train(mode=False"},
         {".eval()", ".train(False", ".train(mode=False", "valid", "eval", "test"},
         units=[
             {".eval()", ".train(False", ".train(mode=False", "def eval", "def valid", "def test",

@@ -117,7 +117,7 @@ class GraphRetention(Rule):
     applicability = Applicability.UNSAFE
     calls = BACKWARD | GROWING | SUMMING | {SETTING, "forward"}
     needs = Needs(
-        {"torch", "lightning", "accelerate"},
+        {"torch", "lightning", "accelerate", "backward(", ".eval()", ".train(False"},
         {"backward", ".eval()", ".train(False", "valid", "eval"},
         units=[
             {"+=", " + ", ".append(", ".add(", ".extend(", ".insert(", "] = "},
