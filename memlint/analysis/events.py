@@ -465,7 +465,8 @@ class HostCopy:
     ``read`` is the first read of what is copied that may come before the copy is done;
     ``outlives`` tells that it is still running where a function that others call ends, with
     neither an event recorded nor the device waited for (``left_by`` are such functions).
-    ``sites`` are the storages that are copied to, where they were there before.
+    ``sites`` are the storages that are copied to, where they were there before, ``kept_in``
+    the attributes that hold the result.
     """
 
     node: ast.AST
@@ -474,6 +475,7 @@ class HostCopy:
     outlives: bool = False
     left_by: set[int] = field(default_factory=set)
     sites: set[int] = field(default_factory=set)
+    kept_in: set[str] = field(default_factory=set)
 
 
 Event = (

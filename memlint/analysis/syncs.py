@@ -7,6 +7,7 @@ told; whatever happens only now and then is not.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -43,6 +44,8 @@ _VIEWS = frozenset(
      ".long", ".int", ".to", ".contiguous", ".unsqueeze", ".mean", ".sum", ".max", ".min",
      ".argmax", ".norm", ".abs", ".softmax", ".sigmoid", ".clone"}
 )  # fmt: skip
+# Code that measures waits on purpose.
+_MEASURES = re.compile(r"profil|bench|timeit|latency", re.IGNORECASE)
 _DEPTH = 16
 _FEW = 4
 
@@ -104,6 +107,8 @@ class Reads:
         loops = read.context.loops
         if not loops or id(read.node) in self.fed or not _to_host(read):
             return None
+        if _MEASURES.search(read.context.name):
+            return None
         found = self._kind_of(read)
         if found is None:
             return None
@@ -133,7 +138,8 @@ class Reads:
         """The training loop that a read runs in each step of."""
         for one in reversed(read.context.loops):
             if id(one.loop.node) in self.training:
-                return None if one.throttled or one.varied else one
+                evaluates = one.role == "epoch" and read.context.grad is False
+                return None if one.throttled or one.varied or evaluates else one
             if one.role == "batch":
                 return None
         return None

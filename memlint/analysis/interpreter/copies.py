@@ -130,15 +130,17 @@ class Copies(Lanes):
             if names_host(args.get("device", 0)) and not _is_on_host(receiver):
                 self._begin(node, result, held=False)
         elif _is_host_buffer(receiver, args.get("src", 0)):
-            self._begin(node, receiver, held=_outlives(node))
+            copy = self._begin(node, receiver, held=_outlives(node))
+            copy.kept_in.update({_kept_in(node)} - {""})
 
-    def _begin(self, node: ast.AST, target: Value, *, held: bool) -> None:
+    def _begin(self, node: ast.AST, target: Value, *, held: bool) -> HostCopy:
         key = f"<copy {id(node)}>"
         if key not in self.host_copies:
             self.host_copies[key] = HostCopy(node, source_of(node, self.source))
         copy = self.host_copies[key]
         copy.sites.update(id(site) for site in _storages(target) if site.node is not node)
         self._here()[key] = self._pending(node, held=held, recorded=False)
+        return copy
 
     def _pending(self, node: ast.AST, *, held: bool, recorded: bool) -> Value:
         facts = (("held", Const(held)), ("recorded", Const(recorded)))
@@ -182,6 +184,8 @@ class Copies(Lanes):
             return
         if _keeps(name, node, args):
             self._mark(touched, held=True, recorded=False)
+            for key in touched:
+                self.host_copies[key].kept_in.update({_kept_in(node)} - {""})
         elif _reads(name, node, args):
             for key in touched:
                 self.host_copies[key].read = self.host_copies[key].read or node
@@ -236,12 +240,27 @@ class Copies(Lanes):
             elif not facts["recorded"]:
                 copy.left_by.add(id(function.node))
 
+    def _goes_back(self, copy: HostCopy) -> bool:
+        """Whether the program moves to a device again what it keeps: streams order that."""
+        return any(
+            re.search(rf"\.{attribute}\b.*\.(cuda\(|to\((?!(device=)?[\"']cpu))", copy.source.text)
+            for attribute in copy.kept_in
+        )
+
     def tell_copies(self) -> Iterator[HostCopy]:
         """The copies that are read too early, or left to others."""
         for copy in self.host_copies.values():
-            copy.outlives = not copy.left_by <= self.answered
+            copy.outlives = not copy.left_by <= self.answered and not self._goes_back(copy)
             if copy.read is not None or copy.outlives:
                 yield copy
+
+
+def _kept_in(node: ast.AST) -> str:
+    """The attribute that is assigned to, whose item is, or that a method is called on."""
+    base: ast.AST = node.func.value if _is_method(node) else node  # type: ignore[attr-defined]
+    while isinstance(base, ast.Subscript):
+        base = base.value
+    return base.attr if isinstance(base, ast.Attribute) else ""
 
 
 def _facts(value: Value) -> dict[str, bool]:
@@ -311,10 +330,7 @@ def _is_pinned(value: Value) -> bool:
 
 def _outlives(node: ast.AST) -> bool:
     """Whether what a method is called on is (a part of) an attribute."""
-    base: ast.AST = node.func.value if _is_method(node) else node  # type: ignore[attr-defined]
-    while isinstance(base, ast.Subscript):
-        base = base.value
-    return isinstance(base, ast.Attribute)
+    return bool(_kept_in(node))
 
 
 def _is_method(node: ast.AST) -> bool:
