@@ -138,6 +138,10 @@ class Kept:
     def _of_sequence(self, value: Sequence, depth: int) -> Held | None:
         if value.items is not None or value.kind in ("set", "generator"):
             return None
+        if value.kind == "iterator" and value.site is None:
+            # ``table.values()``, ``table.items()`` and what lists them.
+            made = made_of(_last(value.element))
+            return self._of_made(made, depth + 1) if made is not None else None
         growth = self._growth(value.site) if value.site is not None else None
         loops = list(growth.loops.values()) if growth else []
         if _few(loops):
@@ -256,6 +260,13 @@ def _light(parts: object) -> bool:
             if made is not None and made.name not in STRINGS | _ENTRIES:
                 return False
     return True
+
+
+def _last(entry: Value) -> Value:
+    """The value of a pair of key and value; what is no pair as it is."""
+    if isinstance(entry, Sequence) and entry.items is not None and len(entry.items) == 2:
+        return entry.items[1]
+    return entry
 
 
 def _few(loops: list[Loop]) -> bool:

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from memlint.analysis.edits import call_with_keyword, followed_by
+from memlint.analysis.edits import call_with_keyword, call_without_keyword, followed_by
 from memlint.rule import Replacement
 from memlint.source.model import Source
 
@@ -63,3 +63,31 @@ def test_a_call_is_followed_by_another() -> None:
     edit = followed_by(Source("program.py", text), call, ".eval()")
     assert edit is not None
     assert edit.content == "net\n    .cuda().eval()"
+
+
+def without(text: str) -> str | None:
+    call = next(node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call))
+    edit = call_without_keyword(Source("program.py", text), call, "pin")
+    return edit.content if edit is not None else None
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("f(a, pin=True)", "f(a)"),
+        ("f(a, pin=g(1, b=2), c=3)", "f(a, c=3)"),
+        ("f(a, pin = {1: 2}, )", "f(a, )"),
+        ("f(\n    a,\n    pin=x\n    + y,\n)", "f(\n    a,\n)"),
+        ("f(a, g(pin=1), pin=2)", "f(a, g(pin=1))"),
+    ],
+)
+def test_a_keyword_goes_with_the_comma_before_it(before: str, after: str) -> None:
+    assert without(before) == after
+    ast.parse(after)
+
+
+@pytest.mark.parametrize(
+    "text", ["f(a)", "f(pin=1)", "f(pin=1, b=2)", "f(a, **{'pin': 1})", "f(a,  # why\n  pin=1)"]
+)
+def test_a_keyword_that_is_not_there_first_or_commented_stays(text: str) -> None:
+    assert without(text) is None
