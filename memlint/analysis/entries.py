@@ -1,8 +1,35 @@
-"""Functions that look at what a list holds before they use it."""
+"""What a function says of the entries of its lists: by annotations, or by asking for types."""
 
 from __future__ import annotations
 
 import ast
+import re
+
+from memlint.analysis.values import Unknown, Value
+
+_ARRAY = r"(?:np\.|numpy\.|npt\.|numpy\.typing\.)?(?:ndarray|NDArray)(?:\[.*\])?"
+ARRAY = re.compile(_ARRAY)
+LIST_OF_ARRAYS = re.compile(
+    rf"(?:typing\.|t\.)?(?:list|List|Sequence|Tuple|tuple|Iterable)\[{_ARRAY}(?:, \.\.\.)?\]"
+)
+
+
+def annotated(
+    function: ast.FunctionDef | ast.AsyncFunctionDef, shown: ast.expr, pattern: re.Pattern[str]
+) -> bool:
+    """Whether ``shown`` is a parameter whose annotation is what ``pattern`` says."""
+    if not isinstance(shown, ast.Name):
+        return False
+    spec = function.args
+    for one in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
+        if one.arg == shown.id and one.annotation is not None:
+            return pattern.fullmatch(ast.unparse(one.annotation).strip("'")) is not None
+    return False
+
+
+def is_untouched(value: Value) -> bool:
+    """Whether a value is a parameter as it came in."""
+    return isinstance(value, Unknown) and value.origin in ("parameter", "numpy")
 
 
 def tests_entries(function: ast.AST, name: str) -> bool:

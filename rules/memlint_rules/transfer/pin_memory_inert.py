@@ -18,7 +18,6 @@ from memlint.analysis.values import (
     Value,
     alternatives,
     leaves,
-    must_be,
 )
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
@@ -128,7 +127,7 @@ class PinMemoryInert(Rule):
                 "memory",
                 f"pass `pin_memory=True` instead of `{DEVICE}`",
             )
-        elif must_be(pin, True):
+        elif not _off(pin):
             edit = call_without_keyword(loader.source, loader.node, DEVICE)
             fix = None
             if edit is not None:

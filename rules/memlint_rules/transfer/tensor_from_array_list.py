@@ -7,7 +7,13 @@ import re
 from collections.abc import Iterator
 from math import prod
 
-from memlint.analysis.entries import tests_entries
+from memlint.analysis.entries import (
+    ARRAY,
+    LIST_OF_ARRAYS,
+    annotated,
+    is_untouched,
+    tests_entries,
+)
 from memlint.analysis.events import Called
 from memlint.analysis.imports import name_of_module
 from memlint.analysis.knowledge.array_makers import is_array
@@ -112,9 +118,14 @@ class TensorFromArrayList(Rule):
         """A tensor made of a list whose elements are arrays."""
         given = call.args.get("data" if call.name in INFER else "", 0)
         node = _argument(call.node)
-        arrays = [array for one in alternatives(given) for array in _arrays(one) or ()]
-        if node is None or not arrays or not all(map(_arrays, alternatives(given))):
+        options = alternatives(given)
+        lists = [arrays for one in options if (arrays := _arrays(one))]
+        if node is None or not all(_arrays(one) or is_array(one) for one in options):
+            lists = []
+        if not lists and not (node and _is_declared(call, node, given)):
             return
+        assert node is not None
+        arrays = [array for one in lists for array in one]
         function = call.context.function
         tested = function and isinstance(node, ast.Name) and tests_entries(function, node.id)
         if _numbers(given) <= FEW or tested:
@@ -127,9 +138,24 @@ class TensorFromArrayList(Rule):
             "thousands of numbers",
             "make one array of the list first: `torch.from_numpy(np.stack(...))`, or "
             "`torch.tensor(np.array(...))`",
-            confidence=Confidence.HIGH,
+            confidence=Confidence.HIGH if lists else Confidence.MEDIUM,
             fix=_fix(call, node, arrays),
         )
+
+
+def _is_declared(call: Called, node: ast.expr, given: Value) -> bool:
+    """A list that the function's annotations say to be of arrays."""
+    function = call.context.function
+    if function is None or isinstance(function, ast.Lambda):
+        return False
+    if isinstance(node, (ast.List, ast.Tuple)):
+        items = given.items if isinstance(given, Sequence) and given.items else ()
+        pairs = list(zip(node.elts, items, strict=False))
+        return len(items) == len(node.elts) > 0 and all(
+            is_array(value) or (is_untouched(value) and annotated(function, shown, ARRAY))
+            for shown, value in pairs
+        )
+    return is_untouched(given) and annotated(function, node, LIST_OF_ARRAYS)
 
 
 def _argument(call: ast.expr) -> ast.expr | None:
