@@ -195,7 +195,12 @@ class Calls(Activations):
         if name == "size" and (size := self.size_of_array(receiver, args, node)) is not None:
             return size
         if name in ("items", "values"):
-            inner = Unknown(loaders=receiver.loaders, devices=receiver.devices, made=receiver.made)
+            inner = Unknown(
+                deps=receiver.deps,
+                loaders=receiver.loaders,
+                devices=receiver.devices,
+                made=receiver.made,
+            )
             element = inner if name == "values" else Sequence("tuple", (UNKNOWN, inner))
             return Sequence("iterator", None, element)
         started = self.start_workers_on_unknown(receiver, name, args, node)
