@@ -42,6 +42,8 @@ from memlint.source.project import source_of
 
 # The name under which rules ask for :class:`~memlint.analysis.events.Forward` events.
 FORWARD = "forward"
+# How the labels of graphs begin; parameters, which are their leaves, have none.
+GRAPH = "graph "
 # Methods that only modules have.
 OF_MODULES = frozenset({"eval", "train", "parameters", "named_parameters"})
 NETWORK_NAME = re.compile(
@@ -74,9 +76,9 @@ class Autograd(GradMode):
             return frozenset()
         short = name.rpartition(".")[2]
         if name == ".requires_grad_" and not must_be(args.get("requires_grad", 0), False):
-            return frozenset({self.sites.at(node, FORWARD)})
+            return frozenset({self._graph_at(node)})
         if must_be(args.keywords.get("requires_grad", Const(False)), True):
-            return frozenset({self.sites.at(node, FORWARD)})
+            return frozenset({self._graph_at(node)})
         leaves = short in LEAVING or (name[:1] == "." and short in LEAVING_ATTRIBUTES)
         if self.recording() is not True or leaves:
             return frozenset()
@@ -87,7 +89,14 @@ class Autograd(GradMode):
         given = (*args.positional, *args.keywords.values())
         if receiver is not None:
             given = (receiver, *given)
-        return frozenset[Site]().union(*(graphs_of(one) for one in given))
+        found = frozenset[Site]().union(*(graphs_of(one) for one in given))
+        leaves = {site for site in found if not is_graph(site)}
+        return found - leaves | {self._graph_at(node)} if leaves else found
+
+    def _graph_at(self, node: ast.AST) -> Site:
+        """The graph that an operation makes, one for each way that leads to it."""
+        way = "/".join(str(id(frame.call)) for frame in self.stack[1:])
+        return self.sites.at(node, f"{GRAPH}{way}")
 
     def graphs_of_call(
         self, callee: Value, args: Args, node: ast.AST, value: Value
@@ -100,13 +109,13 @@ class Autograd(GradMode):
         if isinstance(callee, Instance):
             if possible_graphs(value) or not isinstance(value, Unknown) or not self._opaque(callee):
                 return frozenset()
-            return frozenset({self.sites.at(node, FORWARD)})
+            return frozenset({self._graph_at(node)})
         handed = frozenset[Site]()
         if not isinstance(callee, Bound):
             given = (*args.positional, *args.keywords.values())
             handed = handed.union(*(graphs_of(one) for one in given))
         if self._is_network(callee, node):
-            return handed | {self.sites.at(node, FORWARD)}
+            return handed | {self._graph_at(node)}
         return handed
 
     def _opaque(self, callee: Instance) -> bool:
@@ -172,6 +181,8 @@ class Autograd(GradMode):
         """Tell of a call whose result is a part of a graph that no argument was a part of."""
         if not self.follows_graphs or not isinstance(node, ast.Call):
             return
+        if isinstance(callee, Bound) and isinstance(callee.receiver, Object):
+            return
         after = possible_graphs(value)
         if not after and not self._is_network(callee, node):
             return
@@ -202,6 +213,11 @@ class Autograd(GradMode):
     def tell_forwards(self) -> Iterator[Forward]:
         yield from self.forwards.values()
         self.forwards = {}
+
+
+def is_graph(site: Site) -> bool:
+    """Whether a site stands for a graph, not for a parameter that graphs begin at."""
+    return site.label.startswith(GRAPH)
 
 
 def with_places(name: str, args: Args, value: Value) -> Value:

@@ -123,7 +123,7 @@ class EvalWithoutNoGrad(Rule):
         """Keep which graphs are differentiated."""
         if called.name in BACKWARD:
             given = differentiated(called)
-            self._differentiated |= {s for s in possible_graphs(given) if s.label == "forward"}
+            self._differentiated |= possible_graphs(given)
             self._behind.append((called.context, nodes_behind(given)))
         yield from ()
 
