@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections import Counter
 from random import Random
 from typing import Any
@@ -25,6 +26,8 @@ import torch
 import torch.nn.functional as F
 from outside import coin
 """
+# The thorough run is of 5,000.
+COUNT = int(os.environ.get("MEMLINT_RANDOM_PROGRAMS", "200"))
 SIZES = (1, 2, 2, 3, 4, 4, 6)
 MAKERS = (
     "torch.zeros({shape})",
@@ -159,7 +162,7 @@ def _wrong(claim: Value, real: Any, where: str) -> list[str]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@settings(deadline=None, max_examples=200, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=COUNT, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False))
 def test_what_is_said_of_random_programs_is_true(rng: Random) -> None:
     text, names = _program(rng)
