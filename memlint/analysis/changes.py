@@ -10,6 +10,7 @@ functions of the same program, so far as they are seen, do to what they are give
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -135,6 +136,43 @@ def bases_of(node: ast.AST) -> Iterator[Path]:
                 yield from bases_of(argument)
 
 
+def called_name(call: ast.Call) -> str:
+    """The last name of what a call calls."""
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+
+
+def as_argument(node: ast.expr, function: FunctionNode, call: ast.Call) -> ast.expr | None:
+    """An expression of a function in terms of the call that runs it.
+
+    ``None`` where a parameter that it uses is not given there in a way that can be read.
+    """
+    spec = function.args
+    names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+    given: list[ast.expr] = list(call.args)
+    if names[:1] == ["self"]:
+        given.insert(0, call.func.value if isinstance(call.func, ast.Attribute) else call.func)
+    if any(isinstance(one, ast.Starred) for one in given):
+        return None
+    parameters = {*names, *(a.arg for a in spec.kwonlyargs)}
+    arguments = dict(zip(names, given, strict=False))
+    arguments.update((k.arg, k.value) for k in call.keywords if k.arg is not None)
+    used = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    if any(name not in arguments for name in used & parameters):
+        return None
+    return _Substituted(arguments).visit(copy.deepcopy(node))  # type: ignore[no-any-return]
+
+
+class _Substituted(ast.NodeTransformer):
+    """Names replaced by the expressions that they stand for."""
+
+    def __init__(self, arguments: dict[str, ast.expr]) -> None:
+        self._arguments = arguments
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """The argument that a parameter is."""
+        return self._arguments.get(node.id, node)
+
+
 class Definitions:
     """The functions of a program by name, and what is learnt of them."""
 
@@ -243,12 +281,14 @@ def _note_method(
         for argument in node.args[:1]:
             changes.written.update(bases_of(argument))
         return
-    if name == "step":
-        changes.trains = changes.trains or not _OTHER_STEPS.search(ast.unparse(receiver))
-    if name in _MUTATORS and not (name in _READS_OF_ARRAYS and not _is_statement_like(node)):
-        changes.written.update(bases)
     known = definitions.functions.get(name, [])
     methods = [f for f in known if f.args.args and f.args.args[0].arg in ("self", "cls")]
+    own = bool(methods) and path == ("self",)
+    if name == "step" and not own:
+        changes.trains = changes.trains or not _OTHER_STEPS.search(ast.unparse(receiver))
+    reads = name in _READS_OF_ARRAYS and not _is_statement_like(node)
+    if name in _MUTATORS and not own and not reads:
+        changes.written.update(bases)
     if methods:
         for function in methods:
             _apply(function, [receiver, *node.args], node.keywords, changes, definitions)

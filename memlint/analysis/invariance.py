@@ -13,7 +13,15 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from memlint.analysis.changes import Changes, Definitions, Path, changes_in, path_of
+from memlint.analysis.changes import (
+    Changes,
+    Definitions,
+    Path,
+    as_argument,
+    called_name,
+    changes_in,
+    path_of,
+)
 from memlint.analysis.events import Called, Enclosing
 from memlint.analysis.uses import uses_in
 
@@ -82,20 +90,51 @@ class Invariance:
 
     def repeated(self, called: Called) -> Repeated | None:
         """The outermost loop of its function that repeats an operation for nothing, if any."""
+        if self._used_up(called.node):
+            return None
+        if next(self._loops_around(called.node), None) is not None:
+            return self._repeated_at(called.node, called.node, called)
+        return self._repeated_by_caller(called)
+
+    def _repeated_at(self, place: ast.expr, node: ast.expr, called: Called) -> Repeated | None:
+        """``node`` as it is computed at ``place``, in the loops around that."""
         enclosing = {id(one.loop.node): one for one in called.context.loops}
         found: Repeated | None = None
         costly = False
-        if self._used_up(called.node):
-            return None
-        for loop, branch in self._loops_around(called.node):
+        for loop, branch in self._loops_around(place):
             known = enclosing.get(id(loop.target if isinstance(loop, ast.comprehension) else loop))
-            if known is None or not self._is_invariant(called.node, loop, known):
+            if known is None or not self._is_invariant(node, loop, known):
                 break
-            if not self._runs_in_most(branch, loop, called.node) or known.throttled:
+            if not self._runs_in_most(branch, loop, place) or known.throttled:
                 break
-            costly = costly or self._is_costly(loop, known, called)
-            found = Repeated(loop, known, called.node, self._own_statement(called.node, loop))
+            costly = costly or self._is_costly(loop, known, called, place)
+            found = Repeated(loop, known, node, self._own_statement(node, loop))
         return found if costly else None
+
+    def _repeated_by_caller(self, called: Called) -> Repeated | None:
+        """An operation of a function that a loop calls with the same arguments each time."""
+        function = uses_in(self._tree).scope_of(called.node)
+        call = called.context.calls[-1] if called.context.calls else None
+        if not isinstance(call, ast.Call) or not isinstance(
+            function, (ast.FunctionDef, ast.AsyncFunctionDef)
+        ):
+            return None
+        if called_name(call) != function.name or not self._always_runs(called.node):
+            return None
+        if not self._is_left_alone(called.node, function):
+            return None
+        moved = as_argument(called.node, function, call)
+        return None if moved is None else self._repeated_at(call, moved, called)
+
+    def _always_runs(self, node: ast.AST) -> bool:
+        branches = (ast.If, ast.IfExp, ast.Try, ast.ExceptHandler, ast.BoolOp, ast.match_case)
+        return not any(isinstance(above, branches) for above, _ in self._ancestors(node))
+
+    def _is_left_alone(
+        self, node: ast.expr, function: ast.FunctionDef | ast.AsyncFunctionDef
+    ) -> bool:
+        changes = changes_in(function.body, self._known_definitions())
+        return only_reads(node, changes, any_device=True)
 
     def is_steady(self, node: ast.expr, called: Called) -> bool:
         """Whether an expression in a call is the same in each iteration of a loop around it."""
@@ -140,11 +179,15 @@ class Invariance:
 
     def _changes_in(self, loop: Loop) -> Changes:
         if (known := self._changes.get(id(loop))) is None:
-            if self._definitions is None:
-                self._definitions = Definitions(self._tree)
-            known = changes_in(self._region(loop), self._definitions, self._function_of(loop))
+            region, around = self._region(loop), self._function_of(loop)
+            known = changes_in(region, self._known_definitions(), around)
             self._changes[id(loop)] = known
         return known
+
+    def _known_definitions(self) -> Definitions:
+        if self._definitions is None:
+            self._definitions = Definitions(self._tree)
+        return self._definitions
 
     def _region(self, loop: Loop) -> list[ast.AST]:
         if isinstance(loop, ast.While):
@@ -222,7 +265,7 @@ class Invariance:
     def _is_invariant_test(self, node: ast.If, loop: Loop) -> bool:
         return only_reads(node.test, self._changes_in(loop), any_device=False)
 
-    def _is_costly(self, loop: Loop, known: Enclosing, called: Called) -> bool:
+    def _is_costly(self, loop: Loop, known: Enclosing, called: Called, place: ast.expr) -> bool:
         trips = known.loop.trips
         if trips is not None and trips <= FEW:
             return False
@@ -234,7 +277,7 @@ class Invariance:
         if isinstance(loop, ast.comprehension):
             return not _LONG.search(ast.unparse(loop.target))
         inner = [one for part in loop.body for one in ast.walk(part) if isinstance(one, LOOPS)]
-        around = {id(one) for one, _ in self._loops_around(called.node)}
+        around = {id(one) for one, _ in self._loops_around(place)}
         if any(id(one) not in around for one in inner):
             return False
         if known.role == "epoch" and not _trains(loop):
@@ -331,7 +374,7 @@ def only_reads(node: ast.AST | None, changes: Changes, *, any_device: bool) -> b
             return True
         case ast.Name() | ast.Attribute():
             path = path_of(node)
-            if any_device and path is not None and path[-1] in ("device", "dtype"):
+            if any_device and getattr(node, "attr", "") in ("device", "dtype"):
                 return True
             if path is not None:
                 return not changes.touch(path)

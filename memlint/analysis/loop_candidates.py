@@ -10,7 +10,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator
 
-from memlint.analysis.changes import Changes, path_of
+from memlint.analysis.changes import Changes, FunctionNode, as_argument, called_name, path_of
 from memlint.analysis.invariance import COMPREHENSIONS, LOOPS, only_reads
 
 
@@ -33,31 +33,60 @@ def may_repeat(names: frozenset[str]) -> Callable[[str], bool]:
 
 
 def candidates(tree: ast.AST, names: frozenset[str]) -> Iterator[ast.AST]:
-    """The calls of ``names`` in loops whose own assignments leave them as they are."""
+    """The calls of ``names`` in loops whose own assignments leave them as they are, also through
+    a function that the loop calls."""
+    functions = _functions(tree, names)
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             yield from (one for one in node.names if one.asname and one.name in names)
         elif isinstance(node, LOOPS):
             head = [node.test] if isinstance(node, ast.While) else [node.target]
-            yield from _in_region([*head, *node.body], names)
+            yield from _in_region([*head, *node.body], names, functions)
         elif isinstance(node, COMPREHENSIONS):
-            yield from _in_region([node], names)
+            yield from _in_region([node], names, functions)
 
 
-def _in_region(region: list[ast.AST], names: frozenset[str]) -> Iterator[ast.Call]:
-    calls: list[ast.Call] = []
+_Functions = dict[str, list[tuple[FunctionNode, list[ast.Call]]]]
+
+
+def _functions(tree: ast.AST, names: frozenset[str]) -> _Functions:
+    """The functions that call one of ``names``, by their own name."""
+    found: _Functions = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            calls = [
+                one for one in ast.walk(node) if isinstance(one, ast.Call) and _is_one(one, names)
+            ]
+            if calls:
+                found.setdefault(node.name, []).append((node, calls))
+    return found
+
+
+def _in_region(
+    region: list[ast.AST], names: frozenset[str], functions: _Functions
+) -> Iterator[ast.expr]:
+    nodes = [node for part in region for node in ast.walk(part)]
     changes = Changes()
-    for part in region:
-        for node in ast.walk(part):
-            if isinstance(node, ast.Call):
-                called = getattr(node.func, "attr", getattr(node.func, "id", ""))
-                if called in names and not _is_numpy(node.func, called):
-                    calls.append(node)
-            elif isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
-                path = path_of(node)
-                if path is not None:
-                    changes.rebound.add(path)
-    yield from (call for call in calls if only_reads(call, changes, any_device=True))
+    for node in nodes:
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+            path = path_of(node)
+            if path is not None:
+                changes.rebound.add(path)
+    for node in nodes:
+        if not isinstance(node, ast.Call):
+            continue
+        if _is_one(node, names) and only_reads(node, changes, any_device=True):
+            yield node
+        for function, calls in functions.get(called_name(node), ()):
+            for call in calls:
+                moved = as_argument(call, function, node)
+                if moved is not None and only_reads(moved, changes, any_device=True):
+                    yield moved
+
+
+def _is_one(node: ast.Call, names: frozenset[str]) -> bool:
+    name = called_name(node)
+    return name in names and not _is_numpy(node.func, name)
 
 
 def _is_numpy(function: ast.expr, name: str) -> bool:

@@ -104,7 +104,8 @@ class ContiguousInLoop(Rule):
     needs = Needs(
         {".contiguous(", "ascontiguousarray"},
         {"for ", "while "},
-        units=[{may_repeat(frozenset({"contiguous", "ascontiguousarray"}))}],
+        {may_repeat(frozenset({"contiguous", "ascontiguousarray"}))},
+        units=[{".contiguous(", "ascontiguousarray"}, {"for ", "while "}],
     )
     calls: ClassVar[frozenset[str]] = FUNCTIONS | {".contiguous"}
 
@@ -128,7 +129,7 @@ class ContiguousInLoop(Rule):
         text = _what(called.node)
         yield self.finding(
             called.node,
-            f"`{text}` does not change in this loop, but is copied to a dense array in every "
+            f"`{text}` does not change in the loop, but is copied to a dense array in every "
             "iteration: a strided read and a write of all its elements each time",
             "make the dense copy once, before the loop",
             confidence=Confidence.MEDIUM if _rests_on_assumption(source) else Confidence.HIGH,

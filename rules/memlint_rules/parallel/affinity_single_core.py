@@ -129,7 +129,8 @@ class AffinitySingleCore(Rule):
     def check_start(self, start: ProgramStart) -> Iterator[Draft]:
         """See what kind of program it is."""
         self._tree = start.tree
-        self._silent = MEASURES.search(start.source.path.rpartition("/")[2]) is not None
+        measures = MEASURES.search(start.source.path.rpartition("/")[2]) is not None
+        self._silent = measures or "torch" not in start.source.text
         self._one_thread = ONE_THREAD.search(start.source.text) is not None
         yield from ()
 

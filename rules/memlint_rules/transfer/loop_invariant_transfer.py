@@ -31,6 +31,10 @@ MODULE = re.compile(
     r"metrics)(_?\d+)?$",
     re.IGNORECASE,
 )
+WORDS = frozenset(
+    {".to(", ".cuda(", ".cpu(", "asarray", "array", "to_device", "device_put", "copy_to_host",
+     "asnumpy", "device_get", ".astype(", "tensor("}
+)  # fmt: skip
 REPEATS = may_repeat(
     frozenset(name.rpartition(".")[2] for name in (*UPLOADS, *DOWNLOADS, *METHODS, "astype"))
 )
@@ -131,7 +135,12 @@ class LoopInvariantTransfer(Rule):
     name = "loop-invariant-transfer"
     severity = Severity.WARNING
     applicability = Applicability.UNSAFE
-    needs = Needs({"for ", "while "}, {"torch", "cupy", "jax", "numba", "numpy"}, units=[{REPEATS}])
+    needs = Needs(
+        {"for ", "while "},
+        {"torch", "cupy", "jax", "numba", "numpy"},
+        {REPEATS},
+        units=[WORDS, {"for ", "while "}],
+    )
     calls: ClassVar[frozenset[str]] = UPLOADS | DOWNLOADS | METHODS | {".astype"}
     needs_device = "cuda"
 
@@ -177,7 +186,7 @@ class LoopInvariantTransfer(Rule):
             return
         yield self.finding(
             node,
-            f"`{text}` does not change in this loop, but {cost} in every iteration",
+            f"`{text}` does not change in the loop, but {cost} in every iteration",
             "do it once, before the loop",
             confidence=_confidence(called, what),
             related=[Related(repeated.head, "nothing in this loop changes it")],
