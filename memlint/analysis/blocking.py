@@ -14,6 +14,7 @@ from memlint.analysis.values import (
     Bound,
     Const,
     Linear,
+    Made,
     Mapping,
     Sequence,
     Tensor,
@@ -68,10 +69,18 @@ def batch_of(value: Value) -> Value | None:
         made = next((one for one in found if one is not None), None)
         if made is None or made.name == "builtins.next":
             return value
-        if made.name not in _PARTS or not made.inputs:
+        if made.name not in _PARTS or not made.inputs or _cuts_columns(made):
             return None
         value = made.inputs[0]
     return None
+
+
+def _cuts_columns(made: Made) -> bool:
+    """Whether ``x[:, a:b]`` leaves gaps, so that it is made dense in pageable memory first."""
+    return made.name == "operator.getitem" and any(
+        isinstance(key, Sequence) and key.kind == "slice" and set(key.items or ()) != {Const(None)}
+        for key in made.inputs[2:]
+    )
 
 
 def is_whole_batch(node: ast.AST, loops: Iterable[Loop]) -> bool:

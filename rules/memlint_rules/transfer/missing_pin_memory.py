@@ -73,7 +73,7 @@ class MissingPinMemory(Rule):
         device = torch.device("cuda")
         loader = DataLoader(dataset, batch_size=64, num_workers=4)
         for images, labels in loader:
-            model(images.to(device), labels.to(device))
+            model(images.to(device, non_blocking=True), labels.to(device, non_blocking=True))
     ```
 
     ## Use instead
