@@ -6,6 +6,7 @@ import ast
 from collections.abc import Container
 
 from memlint.analysis.knowledge.broadcasting import (
+    CASTS,
     INTO_ANOTHER,
     OPERATORS,
     READS_BROADCAST,
@@ -74,7 +75,7 @@ def _is_view(use: Use) -> bool:
         return True
     if use.kind == "attribute":
         return use.name in ("T", "mT")
-    return use.kind == "receiver" and use.name in VIEWS
+    return use.kind == "receiver" and use.name in VIEWS | CASTS
 
 
 def _asks_only(use: Use) -> bool:

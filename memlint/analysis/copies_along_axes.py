@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from memlint.analysis.chains import given, integer, is_number, mades, short
@@ -32,8 +32,9 @@ _REDUCTIONS = frozenset(
     {"mean", "sum", "amax", "amin", "max", "min", "std", "var", "norm", "prod", "median",
      "logsumexp", "argmax", "argmin", "any", "all"}
 )  # fmt: skip
-# Of a size that is not known, copying less is not worth a word.
+# Copying less is not worth a word; nor are so few numbers, however often they are repeated.
 SMALL = 1 << 14
+FEW = 16
 _STEPS = 8
 
 
@@ -147,12 +148,19 @@ def is_small(found: Repetition) -> bool:
     sizes = next((one.sizes for one in alternatives(array) if isinstance(one, Tensor)), None)
     if sizes is None:
         return False
+    array_size, counts = _product(sizes), _product(map(integer, found.counts))
+    if array_size is None:
+        return False
+    return array_size <= FEW or (counts is not None and array_size * counts < SMALL)
+
+
+def _product(numbers: Iterable[object]) -> int | None:
     total = 1
-    for size in (*sizes, *map(integer, found.counts)):
-        if not isinstance(size, int):
-            return False
-        total *= size
-    return total < SMALL
+    for number in numbers:
+        if not isinstance(number, int):
+            return None
+        total *= number
+    return total
 
 
 def _rank(array: Value) -> int | None:

@@ -13,12 +13,15 @@ READS_BROADCAST = frozenset(
      "masked_fill", "clamp", "clip", "cat", "concat", "concatenate", "stack", "hstack", "vstack",
      "dstack", "column_stack", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
      "cosine_similarity", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div",
-     "scaled_dot_product_attention"}
+     "scaled_dot_product_attention", "cos",
+     "sin", "exp", "log", "sqrt", "abs", "tanh", "sigmoid", "relu", "square"}
 )  # fmt: skip
 # In-place forms read their second operand in the same way; the first is written.
 INTO_ANOTHER = frozenset(
     {"add_", "sub_", "mul_", "div_", "copy_", "masked_fill_", "lerp_", "addcmul_", "addcdiv_"}
 )
+# Methods that give the operand itself where it has the type already, or else a copy.
+CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "long", "int", "bool", "type_as"})
 # Methods of torch whose result is a view, so that what is read of it is read of the operand.
 VIEWS = frozenset(
     {"unsqueeze", "squeeze", "transpose", "permute", "movedim", "swapaxes", "t", "mT", "T",

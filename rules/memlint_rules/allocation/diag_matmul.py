@@ -32,7 +32,7 @@ _DIAGONALS = frozenset(
 # Transformations of space, with three or four rows.
 _SPACE = re.compile(
     r"affine|rotat|\brot\b|homogra|essential|fundamental|camera|intrinsic|\bpose|voxel|quaternion|"
-    r"kabsch|procrustes|rigid|det\(",
+    r"kabsch|procrustes|rigid|\b3, 3\)|\b3 ?x ?3\b|\b4 ?x ?4\b|det\(",
     re.IGNORECASE,
 )
 
