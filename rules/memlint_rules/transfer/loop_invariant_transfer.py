@@ -48,7 +48,8 @@ class LoopInvariantTransfer(Rule):
     Reports copies between host and device (`.to(device)`, `.cuda()`, `.cpu()`,
     `torch.as_tensor(x, device=...)`, `cupy.asarray`, `jax.device_put`, Numba's `to_device` and
     `copy_to_host`) and `ndarray.astype(...)` inside a loop that neither rebinds nor writes into
-    anything that the expression is made of. Each iteration pays for the same copy again.
+    anything that the expression is made of. Each iteration pays for the same copy again. A
+    function that such a loop calls counts where its arguments stay the same.
 
     A model that is moved to its device in every iteration is only *info*: from the second time
     on nothing is copied, but all its parameters are visited.
@@ -69,6 +70,7 @@ class LoopInvariantTransfer(Rule):
       written into by an in-place method, a subscript, `out=`, a collective or a function of the
       program that does so, or it may be a parameter and an optimizer steps;
     - the result is written into, collected, returned, yielded or stored in an object;
+    - new tensors (`torch.zeros(n).to(device)`): those are create-then-move's;
     - it happens on some iterations only (`if step % 100 == 0`, a cache that is filled once), or
       the loop is left right after it;
     - models that are moved to and fro in the loop (offloading);
