@@ -47,6 +47,7 @@ _KEEPING = (
     "interpolate",
 )  # fmt: skip
 _JOINS = frozenset({"torch.cat", "torch.concat", "torch.concatenate"})
+_ASKING = frozenset({".permute", ".movedim", ".moveaxis", ".contiguous", ".to"})
 # So many operations are looked at for one answer.
 _MOST = 64
 
@@ -55,12 +56,13 @@ _MOST = 64
 class Format:
     """The layout of a value between convolutions, and where it became row-major.
 
-    ``permuted`` tells that it is channels_last because the program permutes NHWC data.
+    ``asked`` tells that the program itself made it channels_last: by name, or by a permutation
+    of NHWC data.
     """
 
     layout: Layout
     lost: Made | None = None
-    permuted: bool = False
+    asked: bool = False
 
 
 def convolves(value: Value) -> int | None:
@@ -104,7 +106,7 @@ def _of(known: _Known, value: Value) -> Format | None:
 
 def _worked_out(known: _Known, value: Value, made: Made) -> Format | None:
     if isinstance(value, Tensor) and _is_channels_last(value.layout):
-        return Format(value.layout, permuted=made.name in (".permute", ".movedim", ".moveaxis"))
+        return Format(value.layout, asked=made.name in _ASKING)
     dims = _dims_of(made)
     if dims is not None:
         return Format(axes.channels_last((None,) * (dims + 2)))
@@ -156,7 +158,7 @@ def _joined(known: _Known, made: Made) -> Format | None:
     if any(one.lost is not None for one in told):
         return next(one for one in told if one.lost is not None)
     rank = first.layout.rank or 4
-    return Format(axes.dense((None,) * rank), made, first.permuted)
+    return Format(axes.dense((None,) * rank), made, first.asked)
 
 
 def _tensor_of(value: Value) -> Value:
@@ -197,9 +199,9 @@ def _done_over(known: _Known, made: Made) -> Format | None:
     if layout is None or layout.opaque:
         return None
     if source.lost is not None:
-        return Format(layout, source.lost, source.permuted)
+        return Format(layout, source.lost, source.asked)
     dense_image = layout.rank in (4, 5) and axes.contiguous(layout) is True
-    return Format(layout, made if dense_image else None, source.permuted)
+    return Format(layout, made if dense_image else None, source.asked)
 
 
 def _apply(made: Made, inputs: list[Value]) -> Layout | None:

@@ -8,10 +8,14 @@ from memlint.analysis import axes
 from memlint.analysis.axes import Axis, Layout, Size
 from memlint.analysis.knowledge.model import Args
 from memlint.analysis.knowledge.numbers import shape_of
-from memlint.analysis.values import Absent, Ref, Tensor, Value, alternatives, made_of
+from memlint.analysis.values import Absent, Object, Ref, Tensor, Value, alternatives, made_of
 
 # So many operations are looked back.
 _FOLLOWED = 6
+# With ``batch_first`` their results are views of what they compute step by step.
+_TRANSPOSING = tuple(
+    f"torch.nn.{kind}" for kind in ("LSTM", "GRU", "RNN", "MultiheadAttention", "Transformer")
+)
 
 
 def cannot_view(tensor: Tensor, name: str, args: Args) -> bool:
@@ -19,7 +23,7 @@ def cannot_view(tensor: Tensor, name: str, args: Args) -> bool:
     axes; gaps between elements, which it may have besides, are not counted."""
     if tensor.lib in ("numpy", "cupy") or tensor.born is None or args.open:
         return False
-    if _squeezed(tensor):
+    if _doubtful(tensor):
         return False
     shapes = _shapes(name, args)
     layout = _without_gaps(tensor.layout)
@@ -28,8 +32,9 @@ def cannot_view(tensor: Tensor, name: str, args: Args) -> bool:
     )
 
 
-def _squeezed(tensor: Tensor) -> bool:
-    """Whether an axis was squeezed on the way: who does that may know of another of size 1."""
+def _doubtful(tensor: Tensor) -> bool:
+    """Whether an axis was squeezed on the way (who does that may know of another of size 1), or
+    the layout is that of a module whose results are often transposed views."""
     value: Value = tensor
     for _ in range(_FOLLOWED):
         made = made_of(value)
@@ -38,6 +43,8 @@ def _squeezed(tensor: Tensor) -> bool:
         if made.name.rpartition(".")[2] == "squeeze":
             return True
         value = made.inputs[0]
+        if made.name == "call" and isinstance(value, Object):
+            return value.cls.startswith(_TRANSPOSING)
     return False
 
 

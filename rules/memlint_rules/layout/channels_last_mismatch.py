@@ -148,14 +148,14 @@ class ChannelsLastMismatch(Rule):
     def check_end(self, end: ProgramEnd) -> Iterator[Draft]:
         """What was lost, if the format is in play."""
         for called, found, lost in self._lost.values():
-            if self._converted or found.permuted:
+            if self._converted or found.asked:
                 yield self._finding(called, found, lost)
 
     def _finding(self, called: Called, found: Format, lost: Made) -> Draft:
         node = lost.node
         place = from_method(node) if isinstance(node, ast.Call) else node
         name = "channels_last_3d" if found.layout.rank == 5 else "channels_last"
-        source = "the permuted array is" if found.permuted else "the output of the convolution is"
+        source = "the array is" if found.asked else "the output of the convolution is"
         return self.finding(
             place,
             f"{source} {name} here, and {_what(lost)} makes it row-major again: the next "
