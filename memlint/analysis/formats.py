@@ -47,6 +47,13 @@ _KEEPING = (
     "interpolate",
 )  # fmt: skip
 _JOINS = frozenset({"torch.cat", "torch.concat", "torch.concatenate"})
+# What makes an image row-major without computing anything new; a mean does so as well.
+_LOSING = frozenset(
+    {".contiguous", ".to", ".clone", ".view", ".reshape", ".unflatten", ".view_as", ".reshape_as"}
+    | {"torch.reshape", "torch.unflatten", "torch.clone", "torch.add", "torch.sub", "torch.mul"}
+    | {"operator.add", "operator.subtract", "operator.multiply", "operator.true_divide"}
+    | {"einops.rearrange"}
+)
 _ASKING = frozenset({".permute", ".movedim", ".moveaxis", ".contiguous", ".to"})
 # So many operations are looked at for one answer.
 _MOST = 64
@@ -201,6 +208,8 @@ def _done_over(known: _Known, made: Made) -> Format | None:
     if source.lost is not None:
         return Format(layout, source.lost, source.asked)
     dense_image = layout.rank in (4, 5) and axes.contiguous(layout) is True
+    if dense_image and made.name not in _LOSING:
+        return None
     return Format(layout, made if dense_image else None, source.asked)
 
 
