@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from memlint.analysis.events import Called
@@ -19,6 +20,9 @@ from memlint.analysis.values import (
     made_of,
 )
 
+# The operator ``@`` in a text; at the head of a line it is a decorator, unless a blank follows.
+MATMUL = re.compile(r"[\w\])\"'][ \t]*@[ \t]*[\w(\[\\\n]|^[ \t]*@[ \t]|@=", re.MULTILINE)
+PRODUCT = re.compile(r"matmul|\b(b?mm|dot)\b")
 DEPTH = 14
 # Branches and joins multiply ways; beyond so many steps a chain is not followed.
 MOST_STEPS = 200

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import ClassVar
 
-from memlint.analysis.chains import operation_of, rank_of, short
+from memlint.analysis.chains import MATMUL, PRODUCT, operation_of, rank_of, short
 from memlint.analysis.diagonals import (
     DiagonalFactor,
     diagonal_factor,
@@ -107,8 +107,8 @@ class DiagMatmul(Rule):
     needs = Needs(
         {"diag", "trace("},
         {"torch", "numpy"},
-        {"@", "matmul", "mm(", "dot("},
-        units=[{"diag", "trace("}, {"@", "matmul", "mm", "dot"}],
+        {MATMUL, PRODUCT},
+        units=[{"diag", "trace("}, {MATMUL, PRODUCT}],
     )
 
     def check_start(self, start: ProgramStart) -> Iterator[Draft]:

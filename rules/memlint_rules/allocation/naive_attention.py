@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from memlint.analysis.attention import Attention, attention, is_short
-from memlint.analysis.chains import mades, operation_of, short
+from memlint.analysis.chains import MATMUL, PRODUCT, mades, operation_of, short
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.fused_attention import is_meant, replacement_text
 from memlint.analysis.uses import uses_in
@@ -116,8 +116,8 @@ class NaiveAttention(Rule):
     needs = Needs(
         {"torch"},
         {"softmax", "Softmax"},
-        {"matmul", "bmm", "einsum", " @ ", ".mm("},
-        units=[{"matmul", "bmm", "einsum", "@", ".mm("}],
+        {MATMUL, PRODUCT, "einsum"},
+        units=[{MATMUL, PRODUCT, "einsum"}],
         values=[{"softmax", "Softmax"}],
     )
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import ClassVar
 
-from memlint.analysis.chains import operation_of, short
+from memlint.analysis.chains import MATMUL, PRODUCT, operation_of, short
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
 from memlint.analysis.one_hot import OneHot, is_narrow, maker, one_hot
 from memlint.analysis.uses import Uses, uses_in
@@ -92,9 +92,9 @@ class OnehotMatmul(Rule):
     needs = Needs(
         {"one_hot", "eye(", "identity(", "scatter"},
         {"torch", "numpy"},
-        {"@", "matmul", "mm(", "dot(", "inear("},
+        {MATMUL, PRODUCT, "inear("},
         units=[{"one_hot", "eye(", "identity(", "scatter"}],
-        values=[{"@", "matmul", "mm", "dot", "inear"}],
+        values=[{MATMUL, PRODUCT, "inear("}],
     )
 
     def check_start(self, start: ProgramStart) -> Iterator[Draft]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -26,8 +27,16 @@ COPIES = frozenset(
     {".repeat", ".tile", "torch.tile", "numpy.tile", "numpy.repeat", "torch.repeat_interleave",
      ".repeat_interleave"}
 )  # fmt: skip
-DENSE_COPIES = frozenset({".copy", ".clone", "numpy.array", "numpy.copy"})
+DENSE_COPIES = frozenset({".copy", ".clone"})
 _PLACED = frozenset({".to", ".cuda", ".eval", ".train", ".requires_grad_"})
+
+_REPEATS = re.compile(r"\b(repeat|tile|repeat_interleave)\b")
+
+
+def _copies_views(text: str) -> bool:
+    """Whether a text may copy a broadcast view at once."""
+    views = "expand(" in text or "expand_as(" in text or "broadcast_to(" in text
+    return views and (".clone(" in text or ".copy(" in text)
 
 
 class RepeatInsteadOfExpand(Rule):
@@ -114,12 +123,7 @@ class RepeatInsteadOfExpand(Rule):
     severity = Severity.INFO
     applicability = Applicability.UNSAFE
     calls: ClassVar[frozenset[str]] = COPIES | DENSE_COPIES | _PLACED
-    needs = Needs(
-        {".repeat(", "tile(", "repeat_interleave(", "broadcast_to(", ".repeat ", "np.repeat",
-         "numpy.repeat", "import repeat"},
-        {"torch", "numpy"},
-        units=[{".repeat(", "tile(", "repeat_interleave(", "broadcast_to(", "repeat("}],
-    )  # fmt: skip
+    needs = Needs({_REPEATS, _copies_views}, {"torch", "numpy"}, units=[{_REPEATS, _copies_views}])
 
     def check_start(self, start: ProgramStart) -> Iterator[Draft]:
         """Begin a program."""
@@ -174,9 +178,10 @@ def _of_numpy(call: Called) -> bool:
 
 def _copies_broadcast(call: Called) -> bool:
     """``np.broadcast_to(x, s).copy()`` and ``x.expand(n, -1).clone()``."""
-    operand = call.operands[0] if call.operands else None
-    return operand is not None and any(
-        short(made.name) in ("broadcast_to", "expand", "expand_as") for made in mades(operand)
+    func = call.node.func if isinstance(call.node, ast.Call) else None
+    return isinstance(func, ast.Attribute) and any(
+        short(made.name) in ("broadcast_to", "expand", "expand_as") and made.node is func.value
+        for made in mades(call.operands[0])
     )
 
 
