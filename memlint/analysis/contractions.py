@@ -8,18 +8,12 @@ loop of its own besides, and the result is stored by just those two.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from memlint.analysis.elements import (
-    Element,
-    axes_of,
-    element_of,
-    factors,
-    is_plain_object,
-    stored_element,
-)
-from memlint.analysis.events import Called, Loop
+from memlint.analysis.elements import Element, axes_of, element_of, factors, stored_element
+from memlint.analysis.events import Access, Called, Compiled, Loop, LoopNest
+from memlint.analysis.knowledge import SliceValue
 from memlint.analysis.locality import SHORT
 from memlint.analysis.values import (
     Const,
@@ -37,7 +31,6 @@ SUMS = frozenset({"builtins.sum", "numpy.sum", "math.fsum", "torch.sum"})
 ADDITIONS = frozenset(
     {"operator.iadd", "operator.isubtract", "operator.add", "operator.subtract", *SUMS}
 )
-STORES = frozenset({"operator.setitem", ".append"})
 INTEGERS = frozenset(
     {"bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"}
 )
@@ -45,234 +38,268 @@ INTEGERS = frozenset(
 THROUGH = ("operator.", "math.", "numpy.", "torch.", "builtins.", ".item")
 DEPTH = 6
 
-
-@dataclass(frozen=True, slots=True)
-class Sum:
-    """An addition of a product of two elements: ``loops`` are those around it, ``partial`` the
-    indices of those on whose iterations it may not run."""
-
-    called: Called
-    left: Element
-    right: Element
-    loops: Mapping[Symbol, Loop]
-    partial: frozenset[Symbol]
+Pair = tuple[Element, Element]
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixProduct:
     """A matrix product written as loops.
 
-    ``result`` is the element that is stored, ``None`` where a list is built.  ``rows`` are the
-    loops of the left factor alone, ``columns`` those of the right one alone, ``summed`` those
-    that both have and the result has not, ``shared`` those that all three have.
+    ``node`` is the addition, ``result`` the element that is stored, ``None`` where a list is
+    built.  ``loops`` are those of the product, outermost first: ``rows`` of the left factor
+    alone, ``columns`` of the right one alone, ``summed`` of both but not of the result;
+    ``shared`` are those that all three have.  ``store`` is the subscript that is stored to.
     """
 
-    total: Sum
+    node: ast.AST
+    left: Element
+    right: Element
     result: Element | None
+    loops: tuple[Loop, ...]
     rows: tuple[Loop, ...]
     columns: tuple[Loop, ...]
     summed: tuple[Loop, ...]
     shared: tuple[Loop, ...]
     store: ast.AST
+    compiled: Compiled | None
 
-    @property
-    def loops(self) -> tuple[Loop, ...]:
-        """The loops of the product."""
-        return (*self.rows, *self.columns, *self.summed)
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The loops around a place, and those on some of whose iterations it is not reached."""
+
+    loops: tuple[Loop, ...]
+    partial: frozenset[Symbol]
 
 
 @dataclass(slots=True)
 class Products:
-    """Collects operations, and finds the matrix products among them."""
+    """Collects what loops access, and finds the matrix products in it."""
 
-    told: dict[Symbol, Loop] = field(default_factory=dict)
-    _additions: list[Called] = field(default_factory=list)
-    _stores: list[Called] = field(default_factory=list)
+    _picked: dict[int, _Place] = field(default_factory=dict)
+    _stores: dict[int, tuple[Access, LoopNest]] = field(default_factory=dict)
+    _lists: list[Called] = field(default_factory=list)
 
-    def note(self, called: Called) -> None:
-        """Keep an operation that adds or stores."""
-        if called.name in STORES:
-            self._stores.append(called)
-        if called.name in ADDITIONS:
-            self._additions.append(called)
+    def note_nest(self, nest: LoopNest) -> None:
+        """Keep the accesses of a nest."""
+        for access in nest.accesses:
+            if access.mode == "load":
+                self._picked[id(access.node)] = _Place(access.loops, access.partial)
+            else:
+                self._stores[id(access.node)] = (access, nest)
+
+    def note_list(self, called: Called) -> None:
+        """Keep a sum, or what is appended to a list."""
+        self._lists.append(called)
 
     def found(self) -> Iterator[MatrixProduct]:
-        """Each matrix product, in the order of its additions."""
-        sums: dict[int, list[Sum]] = {}
-        for called in self._additions:
-            total = self._sum(called)
-            if total is None:
+        """Each matrix product."""
+        for access, nest in self._stores.values():
+            yield from self._stored(access, nest)
+        for called in self._lists:
+            yield from self._listed(called)
+
+    def _stored(self, access: Access, nest: LoopNest) -> Iterator[MatrixProduct]:
+        """What is stored in arrays."""
+        if access.mode == "update":
+            if not isinstance(access.statement, ast.AugAssign):
+                return
+            if not isinstance(access.statement.op, (ast.Add, ast.Sub)):
+                return
+            sums: list[tuple[ast.AST, Value]] = [(access.statement, access.given)]
+        else:
+            sums = list(_sums_in(access.given, set()))
+        for node, added in sums:
+            pair = self._two_elements(added)
+            if pair is None:
                 continue
-            sums.setdefault(id(called.node), []).append(total)
-            yield from self._stored_at_once(total)
-        if not sums:
-            return
-        for called in self._stores:
-            value = called.args.get("", 0)
-            for node in _came_out_of(value, set()):
-                for total in sums.get(id(node), ()):
-                    yield from self._stored_by(total, called)
+            keys = tuple(
+                Sequence("slice", (item.start, item.stop, item.step))
+                if isinstance(item, SliceValue)
+                else item
+                for item in access.index
+            )
+            for one in alternatives(access.value):
+                result = stored_element(access.node, one, keys)
+                place = _Place(access.loops, access.partial)
+                if result is not None:
+                    yield from self._product(node, pair, result, place, access.node, nest.compiled)
+                    break
 
-    def _sum(self, called: Called) -> Sum | None:
-        loops = {one.loop.symbol: one.loop for one in called.context.loops}
-        for added in _added(called):
-            inside = dict(loops)
-            if called.name in SUMS:
-                inside.update(self.told)
-            pair = _two_elements(added, frozenset(inside))
+    def _listed(self, called: Called) -> Iterator[MatrixProduct]:
+        """What is put into lists: by ``append``, or by a comprehension around a sum."""
+        context = called.context
+        place = _Place(
+            tuple(one.loop for one in context.loops),
+            frozenset(one.loop.symbol for one in context.loops if one.conditional),
+        )
+        if called.name == ".append":
+            sums = list(_sums_in(called.args.get("", 0), set()))
+        elif all(not isinstance(loop.node, ast.stmt) for loop in place.loops):
+            sums = [
+                (called.node, added) for added in _added_by(called.name, called.args.positional)
+            ]
+        else:
+            return
+        for node, added in sums:
+            pair = self._two_elements(added)
             if pair is not None:
-                partial = frozenset(
-                    one.loop.symbol for one in called.context.loops if one.conditional
-                )
-                return Sum(called, *pair, inside, partial)
-        return None
+                yield from self._product(node, pair, None, place, called.node, context.compiled)
 
-    def _stored_at_once(self, total: Sum) -> Iterator[MatrixProduct]:
-        called = total.called
-        key = called.args.keywords.get("key")
-        if isinstance(key, Sequence) and key.items is not None:
-            target = called.node.target if isinstance(called.node, ast.AugAssign) else called.node
-            result = stored_element(target, called.args.get("", 0), key.items)
-            yield from self._product(total, result, frozenset(total.loops), called.node)
-        elif called.name in SUMS:
-            # A list of lists is built around it.
-            built = [one.loop for one in called.context.loops]
-            if built and not any(isinstance(one.node, ast.stmt) for one in built):
-                around = frozenset(one.symbol for one in built)
-                yield from self._product(total, None, around, called.node)
-
-    def _stored_by(self, total: Sum, store: Called) -> Iterator[MatrixProduct]:
-        around = frozenset(one.loop.symbol for one in store.context.loops)
-        if any(one.conditional and one.loop.symbol in total.loops for one in store.context.loops):
-            return
-        key = store.args.keywords.get("key")
-        if store.name == ".append":
-            yield from self._product(total, None, around, store.node)
-        elif isinstance(key, Sequence) and key.items is not None:
-            result = stored_element(store.node, store.args.get("", 1), key.items)
-            yield from self._product(total, result, around, store.node)
+    def _two_elements(self, product: Value) -> Pair | None:
+        """The two elements that are multiplied, where what else is depends on no loop."""
+        found: list[Element] = []
+        parts = list(factors(product))
+        for part in parts if len(parts) > 1 else ():
+            element = element_of(part)
+            if element is not None and any(map(_moves, element.index)):
+                found.append(element)
+            elif _depends(part):
+                return None
+        if len(found) != 2 or any(id(one.picked) not in self._picked for one in found):
+            return None
+        return found[0], found[1]
 
     def _product(
-        self, total: Sum, result: Element | None, around: frozenset[Symbol], store: ast.AST
+        self,
+        node: ast.AST,
+        pair: Pair,
+        result: Element | None,
+        place: _Place,
+        store: ast.AST,
+        compiled: Compiled | None,
     ) -> Iterator[MatrixProduct]:
-        loops = frozenset(total.loops)
-        left, right = axes_of(total.left, loops), axes_of(total.right, loops)
+        places = [place, *(self._picked[id(one.picked)] for one in pair)]
+        loops = {loop.symbol: loop for one in places for loop in one.loops}
+        partial = frozenset[Symbol]().union(*(one.partial for one in places))
+        around = frozenset(loop.symbol for loop in place.loops)
+        every = frozenset(loops)
+        left, right = axes_of(pair[0], every), axes_of(pair[1], every)
         if left is None or right is None:
             return
         kept = frozenset((*left, *right)) & around
         if result is not None:
-            stored = axes_of(result, around)
-            if stored is None or result.text in (total.left.text, total.right.text):
+            stored = axes_of(result, every)
+            if stored is None or result.text in (pair[0].text, pair[1].text):
                 return
             kept = frozenset(stored)
         rows = frozenset(left).difference(right)
         columns = frozenset(right).difference(left)
         both = frozenset(left).intersection(right)
-        summed = both - kept
-        if not (rows and columns and summed) or kept != rows | columns | (both & kept):
+        summed, shared = both - kept, both & kept
+        if not (rows and columns and summed) or kept != rows | columns | shared:
             return
         used = rows | columns | summed
-        if used & total.partial or not self._runs_through(used, total.loops):
+        nest = sorted((loop for one, loop in loops.items() if one in used), key=_first_line)
+        if used & partial or _is_under_condition(node, nest) or not _run_through(used, loops):
             return
+
+        def chosen(wanted: frozenset[Symbol]) -> tuple[Loop, ...]:
+            return tuple(loop for symbol, loop in loops.items() if symbol in wanted)
+
         product = MatrixProduct(
-            total,
+            node,
+            pair[0],
+            pair[1],
             result,
-            _in_order(rows, total.loops),
-            _in_order(columns, total.loops),
-            _in_order(summed, total.loops),
-            _in_order(both & kept, total.loops),
+            tuple(nest),
+            chosen(rows),
+            chosen(columns),
+            chosen(summed),
+            chosen(shared),
             store,
+            compiled,
         )
         if _is_worth_it(product):
             yield product
 
-    def _runs_through(self, used: frozenset[Symbol], loops: Mapping[Symbol, Loop]) -> bool:
-        """Whether loops run over whole axes: neither triangles nor what the data say."""
-        if not any(symbol in self.told for symbol in used):
+
+def _first_line(loop: Loop) -> tuple[int, int]:
+    return getattr(loop.node, "lineno", 0), getattr(loop.node, "col_offset", 0)
+
+
+def _is_under_condition(node: ast.AST, nest: list[Loop]) -> bool:
+    """Whether an addition stands in an ``if`` within the loops."""
+    return any(
+        isinstance(one, (ast.If, ast.IfExp, ast.Try))
+        and any(part is node for part in ast.walk(one))
+        for loop in nest[:1]
+        for one in ast.walk(loop.node)
+    )
+
+
+def _run_through(used: frozenset[Symbol], loops: dict[Symbol, Loop]) -> bool:
+    """Whether loops run over whole axes: neither triangles nor what the data say."""
+    for symbol in used:
+        loop = loops[symbol]
+        if loop.kind == "iterable" or loop.step != Const(1):
             return False
-        for symbol in used:
-            loop = loops[symbol]
-            if loop.kind == "iterable" or loop.step != Const(1):
-                return False
-            bounds = deps_of(loop.start), deps_of(loop.stop)
-            moving = {one for one in bounds[0] | bounds[1] if one.kind == "loop"}
-            tiled = all(
-                one in loops and loops[one].step != Const(1) and one not in used for one in moving
-            )
-            if moving and not (tiled and moving <= bounds[0] & bounds[1]):
-                return False
-        return True
+        starts, stops = deps_of(loop.start), deps_of(loop.stop)
+        moving = {one for one in starts | stops if one.kind == "loop"}
+        tiled = all(
+            one in loops and loops[one].step != Const(1) and one not in used for one in moving
+        )
+        if moving and not (tiled and moving <= starts & stops):
+            return False
+    return True
 
 
-def _in_order(symbols: frozenset[Symbol], loops: Mapping[Symbol, Loop]) -> tuple[Loop, ...]:
-    return tuple(loop for symbol, loop in loops.items() if symbol in symbols)
-
-
-def _added(called: Called) -> Iterator[Value]:
-    """What an addition adds."""
-    operands = called.args.positional
-    if called.name in SUMS:
-        for one in alternatives(operands[0]) if operands else ():
-            if isinstance(one, Sequence) and one.kind in ("generator", "list"):
-                yield one.element
-        return
-    yield from operands[1:2]
-    if called.name == "operator.add":
-        yield from operands[:1]
-
-
-def _two_elements(product: Value, loops: frozenset[Symbol]) -> tuple[Element, Element] | None:
-    """The two elements that are multiplied, where what else is depends on no loop."""
-    found: list[Element] = []
-    parts = list(factors(product))
-    for part in parts if len(parts) > 1 else ():
-        element = element_of(part)
-        if element is not None and any(deps_of(item) & loops for item in element.index):
-            found.append(element)
-        elif _depends(part, loops):
-            return None
-    return (found[0], found[1]) if len(found) == 2 else None
-
-
-def _depends(value: Value, loops: frozenset[Symbol], depth: int = DEPTH) -> bool:
-    if deps_of(value) & loops:
-        return True
-    made = made_of(value)
-    if made is None or depth == 0:
-        return False
-    return any(_depends(part, loops, depth - 1) for part in made.inputs)
-
-
-def _came_out_of(value: Value, seen: set[int], depth: int = DEPTH) -> Iterator[ast.AST]:
-    """The nodes of the operations that gave a value."""
+def _sums_in(value: Value, seen: set[int], depth: int = DEPTH) -> Iterator[tuple[ast.AST, Value]]:
+    """The additions that a value came out of, each with what it adds."""
     for one in alternatives(value):
         made = made_of(one)
         if made is None or depth == 0 or id(made) in seen:
             continue
         seen.add(id(made))
-        yield made.node
+        if made.name in ADDITIONS:
+            for added in _added_by(made.name, made.inputs):
+                yield made.node, added
         if _goes_on(made):
             for part in made.inputs:
-                yield from _came_out_of(part, seen, depth - 1)
+                yield from _sums_in(part, seen, depth - 1)
+
+
+def _added_by(name: str, operands: tuple[Value, ...]) -> Iterator[Value]:
+    """What an addition adds."""
+    if name in SUMS:
+        for one in alternatives(operands[0]) if operands else ():
+            if isinstance(one, Sequence) and one.kind in ("generator", "list"):
+                yield one.element
+        return
+    yield from operands[1:2]
+    if name == "operator.add":
+        yield from operands[:1]
 
 
 def _goes_on(made: Made) -> bool:
     return made.name.startswith(THROUGH) and made.name != "operator.getitem"
 
 
+def _moves(item: Value) -> bool:
+    return any(symbol.kind == "loop" for symbol in deps_of(item))
+
+
+def _depends(value: Value, depth: int = DEPTH) -> bool:
+    """Whether a value changes with a loop."""
+    if _moves(value):
+        return True
+    made = made_of(value)
+    if made is None or depth == 0:
+        return False
+    return any(_depends(part, depth - 1) for part in made.inputs)
+
+
 def _is_worth_it(product: MatrixProduct) -> bool:
-    total = product.total
-    arrays = [total.left, total.right, *([product.result] if product.result else [])]
+    arrays = [product.left, product.right, *([product.result] if product.result else [])]
     if any(_is_integer(one.array) for one in arrays):
         return False
-    compiled = total.called.context.compiled is not None
+    compiled = product.compiled is not None
     short = [loop.trips is not None and loop.trips <= SHORT for loop in product.loops]
     if any(short) if compiled else all(short):
         return False
     if compiled or any(_is_array(one) for one in arrays):
         return True
-    in_list = product.result is not None and is_plain_object(product.result.array)
-    return not in_list and any(map(_by_shape, product.loops))
+    return any(map(_by_shape, product.loops))
 
 
 def _is_integer(array: Value) -> bool:

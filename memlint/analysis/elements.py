@@ -8,9 +8,7 @@ from dataclasses import dataclass
 
 from memlint.analysis.linear import linear
 from memlint.analysis.values import (
-    Const,
     Made,
-    Mapping,
     Sequence,
     Symbol,
     Tensor,
@@ -30,11 +28,12 @@ DEPTH = 8
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """``array[index]``; ``node`` is the expression that is indexed, ``tupled`` tells that
-    several positions are given at once, which only arrays take."""
+    """``array[index]``; ``node`` is the expression that is indexed, ``picked`` the subscript,
+    ``tupled`` tells that several positions are given at once, which only arrays take."""
 
     array: Value
     node: ast.expr
+    picked: ast.AST
     index: tuple[Value, ...]
     tupled: bool
 
@@ -59,6 +58,7 @@ def element_of(value: Value) -> Element | None:
 def stored_element(node: ast.AST, base: Value, keys: tuple[Value, ...]) -> Element | None:
     """The element that a subscript at ``node`` is, by what is indexed and with what."""
     tupled = len(keys) > 1 and _is_tupled(node)
+    picked = node
     while isinstance(node, ast.Subscript):
         node = node.value
     if not isinstance(node, ast.expr):
@@ -68,8 +68,8 @@ def stored_element(node: ast.AST, base: Value, keys: tuple[Value, ...]) -> Eleme
         outer = stored_element(made.node, made.inputs[0], made.inputs[1:])
         joined = None if outer is None else _joined(outer.index, keys)
         if outer is not None and joined is not None:
-            return Element(outer.array, outer.node, joined, tupled or outer.tupled)
-    return Element(base, node, keys, tupled)
+            return Element(outer.array, outer.node, picked, joined, tupled or outer.tupled)
+    return Element(base, node, picked, keys, tupled)
 
 
 def _is_tupled(node: ast.AST) -> bool:
@@ -145,8 +145,3 @@ def makings(value: Value, depth: int = DEPTH) -> Iterator[Made]:
             continue
         for part in (*made.inputs, *(given for _, given in made.keywords)):
             yield from makings(part, depth - 1)
-
-
-def is_plain_object(value: Value) -> bool:
-    """Whether what is indexed is known to be a list, a tuple or a dictionary."""
-    return any(isinstance(one, (Sequence, Mapping, Const)) for one in alternatives(value))

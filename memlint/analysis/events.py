@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from memlint.analysis.knowledge.model import Args, SliceValue
-from memlint.analysis.values import Absent, Site, Symbol, Value
+from memlint.analysis.values import Absent, Site, Symbol, Unknown, Value
 from memlint.source.model import Source
+
+ANYTHING = Unknown()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,8 @@ class Access:
     ``array`` is the text of the indexed expression, ``value`` what is known of it;
     ``index`` has a value or slice per subscript (``a[i][j]`` counts as ``a[i, j]``).
     ``mode`` is "load", "store" or "update" (``+=``).  ``conditional`` tells whether it
-    runs only on some iterations of its innermost loop.
+    runs only on some iterations of its innermost loop, ``partial`` of which loops it does.
+    ``given`` is the value that is stored, or by which an element is updated.
     """
 
     node: ast.AST
@@ -84,6 +87,8 @@ class Access:
     mode: str
     conditional: bool
     loops: tuple[Loop, ...]
+    partial: frozenset[Symbol] = frozenset()
+    given: Value = ANYTHING
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,17 +169,19 @@ class Access(Modules):
         base: Value,
         items: tuple[Value | SliceValue, ...],
         mode: str,
+        given: Value = UNKNOWN,
     ) -> None:
+        """``given`` is what is stored, or what an update adds."""
         raise NotImplementedError
 
     def target_subscript(
-        self, node: ast.Subscript, mode: str
+        self, node: ast.Subscript, mode: str, given: Value
     ) -> tuple[Value, tuple[Value | SliceValue, ...]]:
         """Evaluate a subscript that is assigned to: what is indexed, and with what."""
         base_node, keys = _chain(node)
         base = self.evaluate(base_node)
         items = tuple(self._subscript_item(key) for key in keys)
-        self.note_access(node, base_node, base, items, mode)
+        self.note_access(node, base_node, base, items, mode, given)
         return base, items
 
     def _subscript_item(self, node: ast.expr) -> Value | SliceValue:

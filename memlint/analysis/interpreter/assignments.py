@@ -103,7 +103,7 @@ class Assignments(Calls):
         value = self.evaluate(node.value)
         target = node.target
         if isinstance(target, ast.Subscript):
-            base, items = self.target_subscript(target, "update")
+            base, items = self.target_subscript(target, "update", value)
             name = f"operator.i{operator_name(node.op)[9:]}"
             self.operated(name, node, (base, value), UNKNOWN, key_values(items))
             self._store_item(base, items, UNKNOWN)
@@ -130,10 +130,8 @@ class Assignments(Calls):
             case ast.Attribute():
                 self._assign_attribute(target, value)
             case ast.Subscript():
-                base, items = self.target_subscript(target, "store")
-                self.operated(
-                    "operator.setitem", target, (value, base), UNKNOWN, key_values(items)
-                )
+                base, items = self.target_subscript(target, "store", value)
+                self.operated("operator.setitem", target, (value, base), UNKNOWN, key_values(items))
                 self._store_item(base, items, value)
 
     def _assign_attribute(self, target: ast.Attribute, value: Value) -> None:

@@ -100,8 +100,9 @@ class Lanes(Arrays):
         base: Value,
         items: tuple[Value | SliceValue, ...],
         mode: str,
+        given: Value = UNKNOWN,
     ) -> None:
-        super().note_access(node, base_node, base, items, mode)
+        super().note_access(node, base_node, base, items, mode, given)
         function = self.frame.function
         if function is None or KERNELS.isdisjoint(self.trait_names(function)):
             return

@@ -14,7 +14,7 @@ from memlint.analysis.events import (
     SlotStore,
     Workers,
 )
-from memlint.analysis.interpreter.machine import text_of
+from memlint.analysis.interpreter.machine import UNKNOWN, text_of
 from memlint.analysis.interpreter.state import Frame, OpenLoop
 from memlint.analysis.interpreter.statements import Statements
 from memlint.analysis.knowledge import Args, SliceValue
@@ -106,6 +106,7 @@ class Nests(Statements):
         base: Value,
         items: tuple[Value | SliceValue, ...],
         mode: str,
+        given: Value = UNKNOWN,
     ) -> None:
         frame = self.frame
         if not frame.loops and frame.workers is None:
@@ -117,8 +118,18 @@ class Nests(Statements):
             return
         loops = tuple(o.loop for o in frame.loops)
         conditional = bool(frame.loops) and frame.conditions > frame.loops[-1].conditions
+        partial = frozenset(o.loop.symbol for o in frame.loops if frame.conditions > o.conditions)
         access = Access(
-            node, self.statement, text_of(base_node), base, items, mode, conditional, loops
+            node,
+            self.statement,
+            text_of(base_node),
+            base,
+            items,
+            mode,
+            conditional,
+            loops,
+            partial,
+            given,
         )
         if frame.loops:
             frame.loops[-1].accesses.append(access)

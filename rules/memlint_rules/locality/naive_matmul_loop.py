@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from memlint.analysis.contractions import ADDITIONS, STORES, MatrixProduct, Products
+from memlint.analysis.contractions import MatrixProduct, Products
 from memlint.analysis.elements import Element
 from memlint.analysis.events import Called, Loop, LoopNest, ProgramEnd, ProgramStart
 from memlint.analysis.values import Symbol, Tensor, alternatives
@@ -15,22 +15,34 @@ from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 
 DEPTH = 3
-_LOOP = re.compile(r"^([ \t]*)(?:for|while)\b.*$", re.MULTILINE)
-_PRODUCT = re.compile(r"\*(?!\*)")
+# The head of a loop, or a line on which something is multiplied with an element.
+_LINE = re.compile(
+    r"^([ \t]*)(?:((?:async )?for|while)\b|(?=[^\n]*(?:\][\w.()]* *\*(?!\*)|\* *[\w.(]+\[)))[^\n]*",
+    re.MULTILINE,
+)
 
 
-def has_deep_loops(text: str) -> bool:
-    """Whether loops may be nested three deep in a text."""
+_SUMMED = ("+=", "-=", "sum(", "+ ", "- ", " for ")
+
+
+def multiplies_in_deep_loops(text: str) -> bool:
+    """Whether elements may be multiplied in loops that are nested three deep."""
     open_at: list[int] = []
-    for match in _LOOP.finditer(text):
+    product = False
+    for match in _LINE.finditer(text):
         line, indent = match[0], len(match[1].expandtabs())
         while open_at and open_at[-1] >= indent:
             open_at.pop()
-        several = "product(" in line or "ndindex" in line
-        open_at.extend([indent] * (2 if several else 1))
-        if len(open_at) + line.count(" for ") >= DEPTH:
-            return True
-    return text.count(" for ") >= DEPTH and "sum(" in text
+        if match[2] is None:
+            if not any(word in line for word in _SUMMED):
+                continue
+            product = True
+            if len(open_at) + line.count(" for ") >= DEPTH:
+                return True
+        else:
+            several = "product(" in line or "ndindex" in line
+            open_at.extend([indent] * (DEPTH if several else 1))
+    return product and "sum(" in text and text.count("for ") >= DEPTH
 
 
 class NaiveMatmulLoop(Rule):
@@ -116,12 +128,10 @@ class NaiveMatmulLoop(Rule):
     needs = Needs(
         {"for ", "while "},
         {"numpy", "torch", "numba", "cupy", "jax"},
-        {"+=", "-=", "sum(", re.compile(r"=[^=\n]*[+-]")},
-        {_PRODUCT},
-        {has_deep_loops},
-        units=[{"+=", "-=", "sum(", re.compile(r"=[^=\n]*[+-]")}, {_PRODUCT}, {has_deep_loops}],
+        {multiplies_in_deep_loops},
+        units=[{multiplies_in_deep_loops}],
     )
-    calls = ADDITIONS | STORES
+    calls = frozenset({"builtins.sum", ".append"})
     supersedes: ClassVar[tuple[str, ...]] = (
         "column-order-loop", "python-element-loop", "prange-inner-loop",
     )  # fmt: skip
@@ -136,13 +146,13 @@ class NaiveMatmulLoop(Rule):
         yield from ()
 
     def check_nest(self, nest: LoopNest) -> Iterator[Draft]:
-        """Keep the loops, also those of comprehensions."""
-        self._products.told.update((loop.symbol, loop) for loop in nest.loops)
+        """Collect what loops access."""
+        self._products.note_nest(nest)
         yield from ()
 
     def check_operation(self, called: Called) -> Iterator[Draft]:
-        """Collect what adds and what stores."""
-        self._products.note(called)
+        """Collect what makes lists."""
+        self._products.note_list(called)
         yield from ()
 
     def check_end(self, end: ProgramEnd) -> Iterator[Draft]:
@@ -151,24 +161,16 @@ class NaiveMatmulLoop(Rule):
             yield self._finding(product)
 
     def _finding(self, product: MatrixProduct) -> Draft:
-        total = product.total
-        arrays = (total.left, total.right)
-        known = all(_is_known(one) for one in arrays)
-        related = [Related(_header(_ordered(product)[0]), "the loops begin here")]
+        known = all(_is_known(one) for one in (product.left, product.right))
+        related = [Related(_header(product.loops[0]), "the loops begin here")]
         return self.finding(
-            total.called.node,
+            product.node,
             _message(product),
             _help(product),
             confidence=Confidence.HIGH if known else Confidence.MEDIUM,
             related=related,
             fix=_fix(product),
         )
-
-
-def _ordered(product: MatrixProduct) -> list[Loop]:
-    """The loops of a product, outermost first."""
-    wanted = {loop.symbol for loop in product.loops}
-    return [loop for symbol, loop in product.total.loops.items() if symbol in wanted]
 
 
 def _header(loop: Loop) -> ast.AST:
@@ -186,14 +188,13 @@ def _is_known(element: Element) -> bool:
 
 
 def _message(product: MatrixProduct) -> str:
-    total = product.total
-    left, right = total.left.text, total.right.text
-    names = [f"`{loop.variable}`" for loop in _ordered(product) if loop.variable]
+    left, right = product.left.text, product.right.text
+    names = [f"`{loop.variable}`" for loop in product.loops if loop.variable]
     loops = f"the loops over {', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "loops"
     of = f"the matrix product of `{left}` and `{right}`"
     if left == right:
         of = f"the product of `{left}` with itself"
-    compiled = total.called.context.compiled is not None
+    compiled = product.compiled is not None
     cost = (
         "compiled loops take about ten times as long as BLAS in their best order, and hundreds "
         "of times in their worst, on matrices that do not fit the caches"
@@ -206,7 +207,7 @@ def _message(product: MatrixProduct) -> str:
 def _help(product: MatrixProduct) -> str:
     text = _expression(product)
     advice = f"write `{text}`" if text else "write it as one `@`, or as one `einsum` or `tensordot`"
-    if product.total.called.context.compiled is None:
+    if product.compiled is None:
         return advice
     order = [*product.rows, *product.summed, *product.columns]
     names = ", ".join(f"`{loop.variable}`" for loop in order)
@@ -218,18 +219,17 @@ def _help(product: MatrixProduct) -> str:
 
 def _expression(product: MatrixProduct) -> str:
     """The product in one expression, where that is plain."""
-    total = product.total
     if product.shared or len(product.loops) != DEPTH:
         return ""
     row, column, inner = product.rows[0], product.columns[0], product.summed[0]
-    left = _turned(total.left, row.symbol, inner.symbol)
-    right = _turned(total.right, inner.symbol, column.symbol)
+    left = _turned(product.left, row.symbol, inner.symbol)
+    right = _turned(product.right, inner.symbol, column.symbol)
     if not left or not right:
         return ""
     result = product.result
     if result is not None and _turned(result, row.symbol, column.symbol) != result.text:
-        left = _turned(total.right, column.symbol, inner.symbol)
-        right = _turned(total.left, inner.symbol, row.symbol)
+        left = _turned(product.right, column.symbol, inner.symbol)
+        right = _turned(product.left, inner.symbol, row.symbol)
     return f"{left} @ {right}"
 
 
@@ -247,14 +247,12 @@ def _symbols(item: object) -> frozenset[Symbol]:
 
 def _fix(product: MatrixProduct) -> DraftFix | None:
     """The product in place of the nest, where the nest does nothing else."""
-    total, result, text = product.total, product.result, _expression(product)
+    node, result, text = product.node, product.result, _expression(product)
     if result is None or not text or len(result.index) != 2:
         return None
-    nest = _ordered(product)
-    if len({id(loop.node) for loop in nest}) != DEPTH:
+    if len({id(loop.node) for loop in product.loops}) != DEPTH:
         return None
-    outer, middle, inner = (loop.node for loop in nest)
-    node: ast.AST = total.called.node
+    outer, middle, inner = (loop.node for loop in product.loops)
     match outer, middle, inner:
         case (
             ast.For(body=[second]),

@@ -93,7 +93,7 @@ class PythonElementLoop(Rule):
     calls = frozenset({"builtins.sum"})
     needs = Needs(
         {"for "},
-        {"numpy", "torch", "cupy"},
+        {"numpy", "torch", "cupy", "numba"},
         {_INDEXED, " in "},
         units=[{"for "}, {"range(", "enumerate(", "zip(", " in "}],
     )
