@@ -19,19 +19,21 @@ def difference(reduction: Made) -> Made | None:
     if not _over_columns(reduction):
         return None
     value = given(reduction)[0]
+    # A sum of bare differences is a difference of sums.
+    measured = "norm" in short(reduction.name)
     for _ in range(4):
         made = next(mades(value), None)
         if made is None or not given(made):
             return None
         name = short(made.name)
         if name in ("subtract", "sub"):
-            return made if _pairs(made) else None
+            return made if measured and _pairs(made) else None
         if name in ("multiply", "mul"):
             if len(made.inputs) != 2 or made.inputs[0] is not made.inputs[1]:
                 return None
         elif name not in _ELEMENTWISE:
             return None
-        value = given(made)[0]
+        value, measured = given(made)[0], True
     return None
 
 
