@@ -13,6 +13,8 @@ from memlint.analysis.knowledge.python_objects import (
     HANDED_ON,
     ITERATORS,
     NAMES,
+    NUMBERS,
+    PARSERS,
     READERS,
     READING_METHODS,
     STRINGS,
@@ -114,9 +116,11 @@ class Kept:
                 return None
             return held
         if name in HANDED_ON:
-            if name in ("builtins.list", "builtins.tuple", "builtins.sorted") and _iterates(first):
+            if name in _LISTS and _iterates(first):
                 return Held("a list of strings", sure=True)
             held = next((h for v in made.inputs[:2] if (h := self.held(v, depth + 1))), None)
+            if held is not None and held.what.startswith("a dictionary") and name in _LISTS:
+                return Held("a list of keys", held.sure)
             return held and Held(held.what, held.sure)
         return None
 
@@ -208,7 +212,7 @@ def _kind_of(value: Value, *, many: bool) -> str | None:
         case Const(value=str() | bytes()):
             return "strings"
         case Const() | Linear():
-            return "numbers" if many else None
+            return None
         case Mapping(items=items):
             return "dictionaries" if _light(v for _, v in items) else ""
         case Sequence(items=items, element=element):
@@ -217,14 +221,17 @@ def _kind_of(value: Value, *, many: bool) -> str | None:
         case Object(cls=cls) if cls.startswith("pathlib."):
             return "paths"
         case Instance(cls=cls):
-            return f"`{cls.node.name}` objects"
+            return f"`{cls.node.name}` objects" if many else None
         case Tensor():
             return ""
         case Unknown(made=made):
             if made is not None and made.name in STRINGS:
-                return "strings" if made.name not in _NUMBERS else "numbers"
-            if made is not None and made.name in _PATHS:
+                return "strings"
+            source = _source(made)
+            if source in _PATHS:
                 return "paths"
+            if source in NAMES | ITERATORS:
+                return "strings"
             if made is None or made.name in _ENTRIES:
                 return "objects" if many and not is_array(value) else None
     return None
@@ -233,13 +240,14 @@ def _kind_of(value: Value, *, many: bool) -> str | None:
 # What gives an entry of a collection of Python objects, or the collection that it is one of.
 _ENTRIES = (
     frozenset({"operator.getitem", "operator.add", "builtins.next", ".get", ".pop"})
+    | PARSERS
     | READERS
     | READING_METHODS
     | ITERATORS
     | HANDED_ON
 )
+_LISTS = frozenset({"builtins.list", "builtins.tuple", "builtins.sorted"})
 _PATHS = frozenset({".glob", ".rglob", ".iterdir"})
-_NUMBERS = frozenset({"builtins.int", "builtins.float", "builtins.len"})
 
 
 def _light(parts: object) -> bool:
@@ -257,9 +265,17 @@ def _light(parts: object) -> bool:
             if isinstance(one, Tensor):
                 return False
             made = made_of(one)
-            if made is not None and made.name not in STRINGS | _ENTRIES:
+            if made is not None and made.name not in STRINGS | NUMBERS | _ENTRIES:
                 return False
     return True
+
+
+def _source(made: Made | None) -> str:
+    """The name of what gave the collection that an entry is of."""
+    if made is None or made.name != "builtins.next" or not made.inputs:
+        return ""
+    given = made_of(made.inputs[0])
+    return given.name if given is not None else ""
 
 
 def _last(entry: Value) -> Value:

@@ -159,6 +159,11 @@ def _counted(method: Method) -> Iterator[str]:
 
 def _gone_through(method: Method) -> Iterator[str]:
     own = next(iter(_parameters(method)), "")
+    numbers = {
+        node.target.id
+        for node in ast.walk(method)
+        if isinstance(node, (ast.For, ast.comprehension)) and isinstance(node.target, ast.Name)
+    }
     for node in ast.walk(method):
         match node:
             case (
@@ -167,7 +172,9 @@ def _gone_through(method: Method) -> Iterator[str]:
                 | ast.YieldFrom(value=iterated)
             ):
                 yield from _attributes(iterated, own)
-            case ast.Subscript(value=inner):
+            case ast.Subscript(value=inner, slice=ast.Slice()):
+                yield _root(inner, own)
+            case ast.Subscript(value=inner, slice=ast.Name(id=name)) if name in numbers:
                 yield _root(inner, own)
             case ast.Call(func=ast.Name(id="iter" | "islice" | "enumerate" | "zip"), args=args):
                 for argument in args:

@@ -82,6 +82,7 @@ def test_objects_in_bulk(keep: str) -> None:
         "[(k, str(k)) for k in range(1_000)]",
         "[torch.load(name) for name in glob.glob(path)]",
         "[None] * 1_000_000",
+        "[int(line) for line in open(path)]",
         "json.load(open(path))[0]",
         "path",
         "range(1_000_000)",

@@ -41,12 +41,14 @@ HANDED_ON = frozenset(
      "itertools.islice", "itertools.chain", ".copy", ".keys", ".items", ".values",
      "operator.add", "operator.iadd"}
 )  # fmt: skip
+# Functions that read one entry.
+PARSERS = frozenset({"ast.literal_eval", "json.loads", "ujson.loads", "orjson.loads"})
+# Functions that give a number: small ones are shared, and a list of others is small.
+NUMBERS = frozenset({"builtins.int", "builtins.float", "builtins.len"})
 # Methods and functions that give a string, or a list of the parts of one.
 STRINGS = frozenset(
     {"os.path.join", "os.path.basename", "os.path.abspath", "os.path.splitext", "os.fspath",
      "builtins.str", "builtins.repr", ".strip", ".lstrip", ".rstrip", ".split", ".rsplit",
      ".partition", ".rpartition", ".lower", ".upper", ".join", ".format", ".replace", ".decode",
-     ".removeprefix", ".removesuffix", ".as_posix", ".joinpath", ".with_suffix", "pathlib.Path",
-     "json.loads", "ujson.loads", "orjson.loads", "ast.literal_eval", "builtins.int",
-     "builtins.float", "builtins.len"}
+     ".removeprefix", ".removesuffix", ".as_posix", ".joinpath", ".with_suffix", "pathlib.Path"}
 )  # fmt: skip

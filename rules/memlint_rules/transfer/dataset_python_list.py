@@ -44,8 +44,8 @@ class DatasetPythonList(Rule):
 
     ## When it is silent
 
-    - the loader has no workers, or nothing in the program reads the dataset through a loader
-      (there it is reported at low confidence only for `num_workers` nobody knows);
+    - the loader has no workers, or no loader of the program reads the dataset; where it takes
+      `**options` that nobody can see into, the finding has low confidence;
     - tensors, arrays of numbers or fixed-width strings, Arrow tables, memory maps, open files;
     - lists of tensors or arrays: beside these their objects weigh nothing;
     - attributes that are not taken by the index of a sample: class names, vocabularies, options;
