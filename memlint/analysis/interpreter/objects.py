@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from memlint.analysis import knowledge
+from memlint.analysis.interpreter.access import key_values
 from memlint.analysis.interpreter.calls import Handler, facts_of
 from memlint.analysis.interpreter.loops import Loops
 from memlint.analysis.interpreter.machine import UNKNOWN, name_of
@@ -30,6 +31,8 @@ from memlint.analysis.values import (
     loaders_of,
 )
 
+# Objects of NumPy that put arrays together when they are subscripted.
+CONCATENATING = frozenset({"numpy.r_", "numpy.c_"})
 PASS_THROUGH = (
     "builtins.iter",
     "builtins.list",
@@ -152,6 +155,9 @@ class Objects(Loops):
         if isinstance(base, Object) and (base.cls, "[]") in self.METHODS:
             found = self.METHODS[(base.cls, "[]")](self, base, node)
             return found if found is not None else UNKNOWN
+        if isinstance(base, Ref) and base.name in CONCATENATING:
+            args = Args(key_values(items), {}, False)
+            return self.operation(base.name, node, None, args, Unknown("call"))
         if isinstance(base, (Ref, Bound, Object)):
             return Object("memlint.launcher", self.sites.at(node), (("kernel", base),))
         return UNKNOWN

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.accumulation import Accumulation, accumulation
 from memlint.analysis.events import Called, ProgramStart
+from memlint.analysis.growing_text import may_accumulate
 from memlint.analysis.uses import uses_in
 from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Rule
@@ -121,14 +122,9 @@ class ConcatInLoop(Rule):
     needs = Needs(
         {"torch", "numpy", "jax", "cupy", "pandas"},
         units=[
-            {
-                re.compile(r"\b(cat|concat|concatenate|[hvd]stack|row_stack|column_stack)\b"),
-                # Of a list, ``append`` gives nothing that could be assigned or returned.
-                re.compile(r"(=|return|\(|,|\belse)\s*(\w+\.)*append\s*\("),
-                re.compile(r"import .*\bappend\b"),
-                re.compile(r"\b[rc]_\s*\["),
-            },
-            {"for ", "while ", "self."},
+            {may_accumulate},
+            # An attribute may grow with each call of its method.
+            {"for ", "while ", re.compile(r"self\.[\w\[\].]+\s*(?:,[^=\n]*)?=(?!=)")},
         ],
     )
 

@@ -17,6 +17,14 @@ from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Rule
 
 MAKERS = ("torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.asarray")
+# What makes float64, or a scalar of 64 bits, in NumPy.
+SOURCE = re.compile(
+    r"(?<!torch\.)(?<!math\.)\b(zeros|ones|empty|eye|identity|full|linspace|logspace|geomspace|tri|"
+    r"loadtxt|genfromtxt|hanning|hamming|blackman|bartlett|kaiser|randn?|random|random_sample|"
+    r"sample|ranf|normal|uniform|standard_normal|beta|gamma|exponential|laplace|lognormal|rayleigh|"
+    r"dirichlet|multivariate_normal|standard_exponential|triangular|vonmises|array|arange|sqrt|exp|"
+    r"log|log2|log10|sin|cos|tan|tanh|float64|int64|power|prod)\s*\("
+)
 OPERATORS = tuple(f"operator.{name}" for name in ("add", "subtract", "multiply", "true_divide"))
 WANTED = re.compile(
     r"set_default_dtype\(\s*(torch\.)?(float64|double)|set_default_tensor_type\([^)]*Double|"
@@ -100,10 +108,12 @@ class ImplicitFloat64(Rule):
         {"numpy"},
         units=[
             {
-                re.compile(r"\b(from_numpy|tensor|as_tensor|asarray)\b"),
-                re.compile(r"float32|float16|single|half"),
+                re.compile(r"\b(from_numpy|as_tensor|tensor|torch\.asarray)\s*\("),
+                re.compile(r"import .*\b(from_numpy|as_tensor|tensor)\b"),
+                re.compile(r"(?<!torch\.)\bfloat32\b"),
             },
         ],
+        values=[{SOURCE, re.compile(r"numpy import"), "Image.open", "imread"}],
     )
 
     def check_start(self, program: ProgramStart) -> Iterator[Draft]:
