@@ -9,7 +9,7 @@ from typing import ClassVar
 from memlint.analysis import axes
 from memlint.analysis.axes.queries import fastest_from_end
 from memlint.analysis.edits import followed_by
-from memlint.analysis.events import Called
+from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.interpreter.calls import BLOCK
 from memlint.analysis.places import from_method
 from memlint.analysis.values import Instance, Object, Tensor, Unknown, Value, alternatives
@@ -136,6 +136,11 @@ class TransposedStream(Rule):
     def __init__(self, options: dict[str, object] | None = None) -> None:
         super().__init__(options)
         self._told: set[int] = set()
+
+    def check_start(self, start: ProgramStart) -> Iterator[Draft]:
+        """A new program."""
+        self._told = set()
+        yield from ()
 
     def check(self, called: Called) -> Iterator[Draft]:
         """A block of a stack that is given a transposed stream, and hands it on as such."""
