@@ -249,6 +249,18 @@ class Calls(Activations):
 
     def call_name(self, name: str, args: Args, node: ast.AST) -> Value:
         """The value of calling something imported."""
+        first = args.get("", 0)
+        if (
+            isinstance(first, Alternatives)
+            and name.startswith(ARRAYS)
+            and any(isinstance(one, Tensor) for one in first.values)
+        ):
+            # What a function makes of one array or another, it makes of each by itself.
+            rest = args.positional[1:]
+            return join(
+                self.call_name(name, replace(args, positional=(one, *rest)), node)
+                for one in first.values
+            )
         handler = self.FUNCTIONS.get(name)
         if handler is not None:
             result = handler(self, args, node)
@@ -361,6 +373,8 @@ def keeps_memory(name: str) -> bool:
     """
     return name in SAME_MEMORY or name not in knowledge.methods("torch")
 
+
+ARRAYS = ("torch.", "numpy.", "cupy.")
 
 # Functions of two arrays.
 ABSENT = Absent()

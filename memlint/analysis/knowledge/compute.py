@@ -326,10 +326,29 @@ def join_along(call: Call) -> Value | None:
     ranks = {operand.layout.rank for operand in operands}
     rank = ranks.pop() if len(ranks) == 1 else None
     if all_dense or (rank is not None and rank < 4 and call.lib == "torch"):
-        sizes = None if rank is None else (None,) * rank
+        sizes = None if rank is None else joined_sizes(call, operands, rank)
         layout = axes.dense_any_rank() if sizes is None else axes.dense(sizes)
         return fresh(call, layout, of=operands, dtype=dtype)
     return fresh(call, OPAQUE, of=operands, dtype=dtype)
+
+
+def joined_sizes(call: Call, operands: list[Tensor], rank: int) -> tuple[Size, ...]:
+    """The sizes of what is joined along an axis, as far as they are known."""
+    name = next((key for key in ("dim", "axis") if key in call.args.keywords), "dim")
+    number = integer(call.args.get(name, 1), 0)
+    place = None if number is None else axes.resolve(number, rank)
+    parts = call.args.positional[0]
+    if place is None or not isinstance(parts, Sequence) or parts.items != tuple(operands):
+        return (None,) * rank
+    columns = list(zip(*(operand.sizes or () for operand in operands), strict=True))
+    if len(columns) != rank:
+        return (None,) * rank
+    along = [size for size in columns[place] if isinstance(size, int)]
+    joined = sum(along) if len(along) == len(operands) else None
+    return tuple(
+        joined if at == place else column[0] if len(set(column)) == 1 else None
+        for at, column in enumerate(columns)
+    )
 
 
 def created(call: Call) -> Value | None:

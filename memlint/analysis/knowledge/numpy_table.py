@@ -195,7 +195,10 @@ def joined(call: Call) -> Value | None:
     plain = all(axes.contiguous(operand.layout) is True for operand in operands)
     ranks = {operand.layout.rank for operand in operands}
     rank = ranks.pop() if len(ranks) == 1 else None
-    sizes = None if rank is None else (None,) * rank
+    named = call.name == "concatenate"
+    sizes = None
+    if rank is not None:
+        sizes = to.joined_sizes(call, operands, rank) if named else (None,) * rank
     layout: Layout = axes.dense_any_rank() if sizes is None else axes.dense(sizes)
     dtypes = {operand.dtype for operand in operands}
     dtype = dtypes.pop() if len(dtypes) == 1 else None
