@@ -11,6 +11,7 @@ from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
 from memlint.analysis.formats import CONVOLVING, Format, format_of
 from memlint.analysis.places import from_method
+from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Made, Ref, Tensor, Unknown, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
@@ -18,6 +19,7 @@ from memlint.source.model import Source
 
 FORMATS = frozenset({Ref("torch.channels_last"), Ref("torch.channels_last_3d")})
 UNKNOWN = Unknown()
+TAKEN = frozenset({"argument", "receiver", "operand", "attribute", "item"})
 JOINS = ("torch.cat", "torch.concat", "torch.concatenate")
 
 
@@ -38,9 +40,14 @@ class ChannelsLastMismatch(Rule):
     convolutions after such a call became 3.6 times slower (pytorch#172205); on GPUs the passes
     show as `nchwToNhwc` kernels. How much it is depends on the sizes, so measure.
 
+    Where no model is converted and an NHWC array is permuted and copied, the severity is *info*:
+    the copy is a pass too many, but which format is the faster one for the convolution depends on
+    the card and the precision.
+
     ## When it is silent
 
-    - channels_last is not in play in the file, and no NHWC array is permuted.
+    - channels_last is not in play in the file, and no NHWC array is permuted for a convolution
+      alone.
     - The tensor goes to no convolution afterwards, or not directly: a head, a loss, attention.
     - `.contiguous(memory_format=torch.channels_last)`; reshapes that are views, which keep it.
     - The input of a converted model is not converted: that is one conversion, at the first
@@ -148,7 +155,7 @@ class ChannelsLastMismatch(Rule):
     def check_end(self, end: ProgramEnd) -> Iterator[Draft]:
         """What was lost, if the format is in play."""
         for called, found, lost in self._lost.values():
-            if self._converted or found.asked:
+            if self._converted or (found.asked and not _leaves(lost, end.tree)):
                 yield self._finding(called, found, lost)
 
     def _finding(self, called: Called, found: Format, lost: Made) -> Draft:
@@ -156,15 +163,27 @@ class ChannelsLastMismatch(Rule):
         place = from_method(node) if isinstance(node, ast.Call) else node
         name = "channels_last_3d" if found.layout.rank == 5 else "channels_last"
         source = "the array is" if found.asked else "the output of the convolution is"
+        cost = (
+            "the next convolution works on a converted copy, or in the slower format"
+            if self._converted
+            else f"a copy without which the next convolution would run in {name}; measure both"
+        )
         return self.finding(
             place,
-            f"{source} {name} here, and {_what(lost)} makes it row-major again: the next "
-            "convolution works on a converted copy, or in the slower format",
+            f"{source} {name} here, and {_what(lost)} makes it row-major again: {cost}",
             _help(lost, name),
+            severity=Severity.WARNING if self._converted else Severity.INFO,
             confidence=Confidence.HIGH if self._converted else Confidence.MEDIUM,
             related=[Related(called.node, "the next convolution")],
             fix=_fix(called.source, lost),
         )
+
+
+def _leaves(lost: Made, tree: ast.Module) -> bool:
+    """Whether the row-major array goes elsewhere than into calls, where it may be wanted."""
+    if not isinstance(lost.node, ast.expr):
+        return True
+    return any(use.kind not in TAKEN for use in uses_in(tree).of(lost.node))
 
 
 def _converts_model(called: Called) -> bool:
