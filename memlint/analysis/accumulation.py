@@ -223,31 +223,42 @@ def _key_names(path: str) -> set[str]:
 
 def _is_read(path: str, loop: Loop, seed: Seed) -> bool:
     """Whether the loop reads the array for more than its length outside the concatenation."""
+    handed_on = {id(_stripped(one)) for one in seed.operands if isinstance(one, ast.expr)}
     pending: list[ast.AST] = list(loop.body)
     if isinstance(loop, ast.While):
         pending.append(loop.test)
     while pending:
         node = pending.pop()
         match node:
-            case (
-                ast.Call(func=ast.Name(id="len" | "print"))
-                | ast.Compare(ops=[ast.Is() | ast.IsNot()])
-            ):
+            case ast.Call(func=ast.Name(id="len" | "print")):
+                continue
+            case ast.Compare(ops=[ast.Is() | ast.IsNot()]):
                 continue
             case ast.Attribute(attr="shape" | "ndim" | "size" | "numel" | "dtype" | "device"):
                 continue
             case ast.Call(func=ast.Attribute(attr="size" | "numel" | "dim")):
                 continue
-        if node is seed.node:
-            continue
+            case ast.Assign(value=value):
+                handed_on.add(id(value))
+            case ast.IfExp(body=body, orelse=orelse):
+                handed_on.update((id(body), id(orelse)))
         if (
             isinstance(node, (ast.Name, ast.Attribute, ast.Subscript))
             and isinstance(node.ctx, ast.Load)
             and path_of(node) == path
         ):
-            return True
+            if id(node) not in handed_on:
+                return True
+            continue
         pending.extend(ast.iter_child_nodes(node))
     return False
+
+
+def _stripped(node: ast.expr) -> ast.expr:
+    """``x`` of ``x.to(device)``."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        node = node.func.value
+    return node
 
 
 def _cut_elsewhere(path: str, node: ast.AST, uses: Uses) -> bool:

@@ -194,7 +194,9 @@ def pinned_base(value: Value) -> Made | None:
         return None
     base = made.inputs[0]
     inner = made_of(base)
-    if inner is None or inner.name in SAME | SPLITS or inner.name == "operator.getitem":
+    while inner is not None and inner.name in SAME and inner.inputs:
+        inner = made_of(inner.inputs[0])
+    if inner is None or inner.name in SPLITS or inner.name == "operator.getitem":
         return None
     is_array = isinstance(base, Tensor) or inner.name.startswith(("numpy.", "cv2."))
     sliced = len(keys) > 1 and any(isinstance(key, Sequence) for key in keys)
