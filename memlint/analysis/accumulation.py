@@ -165,8 +165,6 @@ def _is_short(enclosing: Enclosing) -> bool:
 
 def _runs_over_parts(enclosing: Enclosing, loop: Loop) -> bool:
     """Whether a loop is over the parts of a model: its length is the architecture's."""
-    if enclosing.role == "parameters":
-        return True
     iterates = enclosing.loop.iterates
     if iterates is not None and any(
         isinstance(one, Object) and one.cls in MODULE_LISTS for one in alternatives(iterates)
@@ -293,6 +291,12 @@ def _in_caller(outcome: Outcome, function: Function, call: ast.AST) -> Seed | No
     if not isinstance(call, ast.Call):
         return None
     bound = _bound(function, call)
+    outer = {
+        name
+        for node in ast.walk(function)
+        if isinstance(node, (ast.Global, ast.Nonlocal))
+        for name in node.names
+    }
     value = _sources(outcome.value, bound)
     items = tuple(
         (i, sources) for i, one in enumerate(outcome.items) if (sources := _sources(one, bound))
@@ -302,6 +306,8 @@ def _in_caller(outcome: Outcome, function: Function, call: ast.AST) -> Seed | No
         there = _there(path, bound)
         if isinstance(there, str) and ("." in path or "[" in path):
             effects.append((there, (there,)))
+        elif there is None and _head_of(path) in outer:
+            effects.append((path, (path,)))
     if not (value or items or effects):
         return None
     return Seed(call, value, items, tuple(effects))
@@ -317,9 +323,8 @@ def _sources(
 
 
 def _there(path: str, bound: dict[str, ast.expr]) -> ast.expr | str | None:
-    """A path in a function as the caller knows it; names of no parameter are module variables."""
-    head = re.match(r"\w*", path)
-    name = head.group() if head is not None else ""
+    """A path in a function as the caller knows it, where it begins with a parameter."""
+    name = _head_of(path)
     if name not in bound:
         return None
     given = bound[name]
@@ -327,6 +332,11 @@ def _there(path: str, bound: dict[str, ast.expr]) -> ast.expr | str | None:
         return given
     base = path_of(given)
     return None if base is None else base + path[len(name) :]
+
+
+def _head_of(path: str) -> str:
+    """The variable that a path begins with."""
+    return re.split(r"[.\[]", path, maxsplit=1)[0]
 
 
 def _bound(function: Function, call: ast.Call) -> dict[str, ast.expr]:

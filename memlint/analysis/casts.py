@@ -25,11 +25,16 @@ INDIFFERENT = re.compile(
 _DEVICE = re.compile(
     r"device|cuda|cpu|gpu|^dev$|rank|non_blocking|copy|memory_format", re.IGNORECASE
 )
+# Functions that give an array of what they are given.
+PUT_TOGETHER = frozenset({"Variable", "Parameter", "stack", "cat", "concat", "hstack", "vstack"})
 DEPTH = 6
 
 
 def is_cast_at_once(node: ast.expr, uses: Uses, depth: int = 0) -> bool:
     """Whether all that takes the value of ``node`` casts it, or does not mind its dtype."""
+    above = uses.parent(node)
+    if isinstance(above, (ast.ListComp, ast.GeneratorExp)) and above.elt is node:
+        return depth < DEPTH and is_cast_at_once(above, uses, depth + 1)
     taken = uses.of(node)
     return bool(taken) and all(_is_cast(use, uses, depth) for use in taken)
 
@@ -47,6 +52,8 @@ def _is_cast(use: Use, uses: Uses, depth: int) -> bool:
             return True
         if use.kind == "item" or last in ("T", "mT", "data"):
             return is_cast_at_once(use.node, uses, depth + 1)
+    if use.kind == "argument" and last in PUT_TOGETHER and isinstance(use.node, ast.expr):
+        return depth < DEPTH and is_cast_at_once(use.node, uses, depth + 1)
     if use.kind == "argument":
         return INDIFFERENT.search(use.name) is not None or _casts_argument(use)
     if use.kind == "stored" and isinstance(use.node, ast.Assign):

@@ -15,6 +15,7 @@ from memlint.analysis.values import (
     Sequence,
     Value,
     alternatives,
+    deps_of,
     made_of,
     may_be,
     must_be,
@@ -42,6 +43,8 @@ def is_stream(value: Value, node: ast.expr | None = None) -> bool:
         made = made_of(one)
         if made is not None and _STREAMS.search(made.name):
             return True
+    if any(symbol.kind == "loop" for symbol in deps_of(value)):
+        return False  # ``for f in files``: a path
     if isinstance(node, (ast.Name, ast.Attribute)):
         return _STREAM_NAMES.search(getattr(node, "attr", getattr(node, "id", ""))) is not None
     return isinstance(node, ast.Call) and _STREAMS.search(_last_name(node.func)) is not None
