@@ -19,10 +19,15 @@ from memlint.analysis.values import Sequence, Tensor, Value, alternatives, deps_
 SCALAR_BUILTINS = frozenset({"abs", "min", "max", "float", "int", "round", "bool", "complex"})
 NO_ARITHMETIC = (
     ast.MatMult, ast.Slice, ast.Lambda, ast.Await, ast.NamedExpr, ast.ListComp, ast.GeneratorExp,
-    ast.DictComp, ast.SetComp, ast.List, ast.Dict, ast.Set, ast.JoinedStr,
+    ast.DictComp, ast.SetComp, ast.List, ast.Dict, ast.Set, ast.JoinedStr, ast.In, ast.NotIn,
 )  # fmt: skip
 ARRAYS = frozenset({"numpy", "torch", "cupy"})
-COMPILERS = re.compile(r"jit|numba|kernel|compile|pythran|cython|boost|vectorize|taichi|warp|jax")
+# Decorators that leave a function to the interpreter; any other may compile it.
+INTERPRETED = re.compile(
+    r"property|staticmethod|classmethod|abstractmethod|override|setter|getter|cache|wraps|"
+    r"contextmanager|no_grad|inference_mode|dataclass|pytest|fixture|route|command|register|timer|"
+    r"deprecat|singledispatch|torch\.jit\.(script|unused|ignore)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +48,12 @@ def compiled_lines(tree: ast.Module) -> list[tuple[int, int]]:
         (node.lineno, node.end_lineno or node.lineno)
         for node in ast.walk(tree)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-        and any(COMPILERS.search(ast.unparse(one)) for one in node.decorator_list)
+        and any(not INTERPRETED.search(_called(one)) for one in node.decorator_list)
     ]
+
+
+def _called(node: ast.expr) -> str:
+    return ast.unparse(node.func if isinstance(node, ast.Call) else node)
 
 
 def element_loop(nest: LoopNest) -> ElementLoop | None:
@@ -74,9 +83,21 @@ def _over_array(loop: Loop, node: ast.For) -> ElementLoop | None:
     rest = [one for one in options if not isinstance(one, Tensor)]
     if not options or not all(None in ranks and is_array(one) for one in rest):
         return None
+    if _looks_up(node, loop.variable):
+        return None
     text = ast.unparse(loop.iterated) if loop.iterated is not None else loop.variable
     torch = any(one.lib == "torch" for one in tensors)
     return ElementLoop(node, loop.variable, (text,), torch, known=True)
+
+
+def _looks_up(node: ast.For, name: str) -> bool:
+    """Whether what is taken out is used as a key."""
+    return any(
+        isinstance(inner, ast.Name) and inner.id == name
+        for one in ast.walk(node)
+        if isinstance(one, ast.Subscript)
+        for inner in ast.walk(one.slice)
+    )
 
 
 def _takes_numbers(node: ast.For, name: str) -> bool:
@@ -123,6 +144,8 @@ def _picks_element(access: Access) -> bool:
     """Whether an access is of one element, as far as can be told."""
     if any(isinstance(item, (SliceValue, Sequence, Tensor)) for item in access.index):
         return False
+    if access.array.endswith((".loc", ".iloc", ".at", ".iat")):
+        return False
     ranks = [v.layout.rank for v in alternatives(access.value) if isinstance(v, Tensor)]
     return all(rank in (None, len(access.index)) for rank in ranks)
 
@@ -134,6 +157,8 @@ def _independent(accesses: tuple[Access, ...], inner: Loop) -> bool:
         if access.mode == "load":
             continue
         walks = [item for item in access.index if not isinstance(item, SliceValue)]
+        if any(_is_gathered(item) for item in walks):
+            return False
         forms = [linear(item) for item in walks if inner.symbol in deps_of(item)]
         if any(form is None or abs(form.coefficient(inner.symbol)) != 1 for form in forms):
             return False
@@ -145,6 +170,11 @@ def _independent(accesses: tuple[Access, ...], inner: Loop) -> bool:
         for access in accesses
         if access.array in places
     )
+
+
+def _is_gathered(item: Value) -> bool:
+    """Whether a position is itself taken from an array."""
+    return any(made.name == "operator.getitem" for made in makings(item))
 
 
 def _place(access: Access) -> str:
@@ -159,12 +189,16 @@ def _by_shape(nest: LoopNest, accesses: list[Access]) -> bool:
         for one in accesses
     ):
         return True
-    return any(
-        any(symbol.kind == "size" for symbol in deps_of(loop.stop))
-        and loop.iterated is not None
-        and "len(" not in ast.unparse(loop.iterated)
-        for loop in nest.loops
-    )
+    return any(_ends_at_shape(loop) for loop in nest.loops)
+
+
+def _ends_at_shape(loop: Loop) -> bool:
+    """Whether a loop ends where an array does; a list has a length only."""
+    sizes = [symbol.name for symbol in deps_of(loop.stop) if symbol.kind == "size"]
+    if any(not name.endswith("[0]") for name in sizes):
+        return True
+    text = ast.unparse(loop.iterated) if loop.iterated is not None else ""
+    return any(word in text for word in (".shape", ".size", "numel("))
 
 
 def is_arithmetic(body: list[ast.stmt]) -> bool:
