@@ -184,6 +184,9 @@ class Flow:
                     self._assign(one, origins, state)
             else:
                 self._assign(target, whole, state)
+                path = path_of(target)
+                for i, origins in enumerate(items if path is not None else ()):
+                    state[f"{path}[{i}]"] = origins
 
     def _items(self, value: ast.expr, state: State) -> tuple[Origins, ...]:
         """The items of a value that is unpacked, where they are known."""
