@@ -157,7 +157,7 @@ def _independent(accesses: tuple[Access, ...], inner: Loop) -> bool:
         if access.mode == "load":
             continue
         walks = [item for item in access.index if not isinstance(item, SliceValue)]
-        if any(_is_gathered(item) for item in walks):
+        if any(_is_gathered(item) for item in walks) or _has_inner_subscript(access.node):
             return False
         forms = [linear(item) for item in walks if inner.symbol in deps_of(item)]
         if any(form is None or abs(form.coefficient(inner.symbol)) != 1 for form in forms):
@@ -175,6 +175,12 @@ def _independent(accesses: tuple[Access, ...], inner: Loop) -> bool:
 def _is_gathered(item: Value) -> bool:
     """Whether a position is itself taken from an array."""
     return any(made.name == "operator.getitem" for made in makings(item))
+
+
+def _has_inner_subscript(node: ast.AST) -> bool:
+    return isinstance(node, ast.Subscript) and any(
+        isinstance(inner, ast.Subscript) for inner in ast.walk(node.slice)
+    )
 
 
 def _place(access: Access) -> str:
