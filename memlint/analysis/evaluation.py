@@ -37,7 +37,7 @@ DUMMY = frozenset(
 PASSING_ON = frozenset({".to", ".cuda", ".cpu", ".half", ".float", ".unsqueeze", ".contiguous",
                         ".requires_grad_", ".clone", ".long"})  # fmt: skip
 # Calls that take a plain number, or plain data, out of a tensor.
-MEASURED = frozenset({"item", "tolist", "numpy", "detach", "argmax", "float", "eq", "cpu", "data"})
+MEASURED = frozenset({"item", "tolist", "numpy", "detach", "argmax", "eq", "cpu", "data"})
 OFF = re.compile(r"no_grad|inference_mode|set_grad_enabled\(\s*(mode=)?False|inference\(|eval_mode")
 MODULE_BASE = re.compile(r"(^|\.)(\w*Module|\w*Model|\w*Net(work)?|\w*Layer|\w*Block|\w*Loss)$")
 
@@ -63,9 +63,7 @@ def evidence(forward: Forward, uses: Uses) -> bool:
     if forward.evaluating is not None or function is None:
         return False
     if forward.elsewhere is True:
-        route = any(_is_route(d) for d in getattr(function, "decorator_list", ()))
-        used = bool(EVALUATION.search(name)) or name == "__call__" or route
-        return used and not _in_module(forward) and _is_measured(forward, uses)
+        return not _in_module(forward) and _is_measured(forward, uses)
     in_batches = any(one.role == "batch" for one in context.loops)
     return (
         forward.elsewhere is None
@@ -77,11 +75,25 @@ def evidence(forward: Forward, uses: Uses) -> bool:
 
 
 def wants_gradients(forward: Forward) -> bool:
-    """Whether the function around a call may want the graph."""
+    """Whether the code around a call may want the graph: its loop over batches where the model
+    was put into evaluation mode before that, else the whole function."""
     function = forward.context.function
-    if function is None:
-        return False
+    around: ast.AST | None = function
+    if forward.evaluating is True:
+        loops = [one.loop.node for one in forward.context.loops if _holds(one.loop.node, forward)]
+        around = loops[-1] if loops else function
+    return around is not None and bool(WANTS_GRADIENTS.search(ast.unparse(around)))
+
+
+def function_wants_gradients(function: ast.AST) -> bool:
+    """Whether a function differentiates somewhere."""
     return bool(WANTS_GRADIENTS.search(ast.unparse(function)))
+
+
+def _holds(loop: ast.AST, forward: Forward) -> bool:
+    return isinstance(loop, (ast.For, ast.AsyncFor, ast.While)) and any(
+        node is forward.node for node in ast.walk(loop)
+    )
 
 
 def guarded_by_callers(forward: Forward, uses: Uses) -> bool:
@@ -105,15 +117,6 @@ def _is_guarded(call: ast.Call, uses: Uses) -> bool:
         if any(OFF.search(ast.unparse(one)) for one in guards):
             return True
     return False
-
-
-def _is_route(decorator: ast.expr) -> bool:
-    """``@app.post("/predict")``."""
-    return (
-        isinstance(decorator, ast.Call)
-        and isinstance(decorator.func, ast.Attribute)
-        and decorator.func.attr in ("post", "get", "route", "put", "websocket", "task", "function")
-    )
 
 
 def _in_module(forward: Forward) -> bool:

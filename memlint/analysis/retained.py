@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable
 
 from memlint.analysis.events import Called
-from memlint.analysis.graphs import differentiated, makings, nodes_behind
+from memlint.analysis.graphs import MOST, differentiated, makings, nodes_behind
 from memlint.analysis.uses import Uses
-from memlint.analysis.values import Function, Made, Site, Value, leaves, possible_graphs
+from memlint.analysis.values import Function, Made, Site, Value, leaves, made_of, possible_graphs
 
 # Functions that may walk a graph they are handed, where they are not seen.
 WALKING = re.compile(r"grad|backward|hess|jacob|optimi[sz]e|update|closure|penalty", re.IGNORECASE)
@@ -92,17 +92,27 @@ def _may_have_graph(made: Made) -> bool:
 
 
 def _carried(repeated: list[ast.AST], value: Value) -> bool:
-    """Whether a call in the loop takes what it gave itself in the last iteration."""
+    """Whether a call in the loop takes a part of the graph that it gave in the last iteration."""
     within = {
         id(node) for part in repeated for node in ast.walk(part) if isinstance(node, ast.Call)
     }
-    for made in makings(value):
-        if id(made.node) not in within or made.name.endswith(("detach", "item", "data")):
+    return _comes_back(value, within, frozenset(), set())
+
+
+def _comes_back(value: Value, within: set[int], path: frozenset[int], seen: set[int]) -> bool:
+    for leaf in leaves(value):
+        made = made_of(leaf)
+        if made is None or not possible_graphs(leaf):
             continue
-        for one in (*made.inputs, *(given for _, given in made.keywords)):
-            for leaf in leaves(one):
-                if possible_graphs(leaf) and id(made.node) in nodes_behind(leaf):
-                    return True
+        if id(made.node) in path:
+            return True
+        if id(made) in seen or len(seen) > MOST:
+            continue
+        seen.add(id(made))
+        further = path | {id(made.node)} if id(made.node) in within else path
+        given = (*made.inputs, *(one for _, one in made.keywords))
+        if any(_comes_back(one, within, further, seen) for one in given):
+            return True
     return False
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 
 from memlint.analysis.events import Forward
@@ -62,6 +63,7 @@ class Autograd(GradMode):
 
     watched: frozenset[str] = frozenset()
     forwards: dict[tuple[object, ...], Forward]
+    called_models: dict[tuple[object, ...], Site]
 
     @property
     def follows_graphs(self) -> bool:
@@ -90,8 +92,8 @@ class Autograd(GradMode):
         if receiver is not None:
             given = (receiver, *given)
         found = frozenset[Site]().union(*(graphs_of(one) for one in given))
-        leaves = {site for site in found if not is_graph(site)}
-        return found - leaves | {self._graph_at(node)} if leaves else found
+        parameters = {site for site in found if not is_graph(site)}
+        return found - parameters | {self._graph_at(node)} if parameters else found
 
     def _graph_at(self, node: ast.AST) -> Site:
         """The graph that an operation makes, one for each way that leads to it."""
@@ -130,6 +132,10 @@ class Autograd(GradMode):
             case Object(cls=cls):
                 if cls in WITH_PARAMETERS or cls.startswith(NETWORKS):
                     return not self._is_frozen(node)
+                if not cls.startswith(("torch.", "builtins.", "memlint.", "collections.")):
+                    last = model_text(node.func).rpartition(".")[2]
+                    known = last in self.module_names or callee.site in self.object_modes
+                    return known and not self._is_frozen(node)
                 return cls == "torch.nn.Sequential" and any(
                     isinstance(one, Object) and one.cls in WITH_PARAMETERS
                     for _, fact in callee.facts
@@ -194,6 +200,8 @@ class Autograd(GradMode):
         if after and not new:
             return
         key = (id(node), *(id(f.call) for f in self.stack))
+        if isinstance(callee, (Object, Instance)):
+            self.called_models[key] = callee.site
         texts = tuple(dict.fromkeys(_model_texts(callee, node)))
         modes = [mode for text in texts if (mode := self.mode_of(text)) is not None]
         outer = [mode for text in texts if (mode := self.outer_mode_of(text)) is not None]
@@ -211,7 +219,12 @@ class Autograd(GradMode):
         )
 
     def tell_forwards(self) -> Iterator[Forward]:
-        yield from self.forwards.values()
+        """The runs of models, with what was learnt of their modes."""
+        for key, one in self.forwards.items():
+            site = self.called_models.get(key)
+            if one.elsewhere is None and site is not None:
+                one = replace(one, elsewhere=self.object_modes.get(site))
+            yield one
         self.forwards = {}
 
 

@@ -16,6 +16,7 @@ from memlint.analysis.values import (
     Function,
     Instance,
     Object,
+    Site,
     Unknown,
     Value,
     alternatives,
@@ -44,6 +45,8 @@ class GradMode(Machine):
     yielding: dict[int, bool | None]
     # Modes that a class or the module puts models in, outside of the function that uses them.
     outer_modes: dict[tuple[int, str], bool | None]
+    # The mode that an object of the program is put into, and never another.
+    object_modes: dict[Site, bool | None]
     statement: ast.stmt
     targets: dict[int, ast.expr]
 
@@ -132,7 +135,7 @@ class GradMode(Machine):
 
     # Modes of models
 
-    def note_mode(self, name: str, node: ast.AST, args: Args) -> None:
+    def note_mode(self, name: str, node: ast.AST, receiver: Value, args: Args) -> None:
         """``model.eval()`` and ``model.train()``, by the texts that the model goes by."""
         if name not in (".eval", ".train") or not isinstance(node, ast.Call):
             return
@@ -146,6 +149,10 @@ class GradMode(Machine):
         evaluating = None if training is None else not training
         for text in self._called_by_name(node):
             self._put_mode(text, evaluating)
+        for one in alternatives(receiver):
+            if isinstance(one, (Object, Instance)):
+                before = self.object_modes.get(one.site, evaluating)
+                self.object_modes[one.site] = evaluating if before is evaluating else None
 
     def _called_by_name(self, node: ast.Call) -> Iterator[str]:
         assert isinstance(node.func, ast.Attribute)

@@ -68,6 +68,8 @@ class Interpreter(Copies):
         self.forwards = {}
         self.yielding = {}
         self.outer_modes = {}
+        self.object_modes = {}
+        self.called_models = {}
         self.statement = ast.Pass()
         self.stray_formats = []
         self.options = {}

@@ -27,6 +27,7 @@ from memlint.analysis.values import (
     join,
     made_of,
     with_made,
+    with_made_at_last,
 )
 from memlint.source.project import source_of
 
@@ -94,7 +95,7 @@ class Watch(Autograd):
         if isinstance(callee, Bound):
             name = f".{callee.name}"
             self.note_entered(name, callee.receiver, args)
-            self.note_mode(name, node, args)
+            self.note_mode(name, node, callee.receiver, args)
             value = self.operation(name, node, callee.receiver, args, value, graphs)
         else:
             value = self._called_object(callee, args, node, value, graphs)
@@ -108,13 +109,14 @@ class Watch(Autograd):
             short = f".{callee.name.rpartition('.')[2]}"
             if short in self.watched:
                 self.operation(short, node, callee.bound, args, value)
-        made = made_of(value)
-        if made is None:
-            made = Made("call", node, (callee, *args.positional), tuple(args.keywords.items()))
-        elif not graphs:
+        known = made_of(value)
+        if known is not None and not graphs:
             return value
-        seen = isinstance(callee, (Function, Partial, Class, Instance))
-        return with_made(value, made, graphs if graphs or not seen else None)
+        made = Made("call", node, (callee, *args.positional), tuple(args.keywords.items()))
+        if not isinstance(callee, (Function, Partial, Class, Instance)):
+            return with_made(value, known or made, graphs)
+        # What made the parts of a result within a function of the program is known already.
+        return with_made_at_last(value, made, graphs or None)
 
     def operated(
         self,
@@ -169,7 +171,7 @@ class Watch(Autograd):
 
     def surroundings(self) -> object:
         """What of the calling code tells apart the operations of a function that it calls."""
-        if not self.watched:
+        if not self.watched or self.frame.compiled is not None:
             return ()
         return (
             self.grad_set,

@@ -5,7 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from memlint.analysis.evaluation import evidence, guarded_by_callers, wants_gradients
+from memlint.analysis.evaluation import (
+    evidence,
+    function_wants_gradients,
+    guarded_by_callers,
+    wants_gradients,
+)
 from memlint.analysis.events import Called, Context, Forward, ProgramEnd, ProgramStart
 from memlint.analysis.graphs import BACKWARD, differentiated, nodes_behind
 from memlint.analysis.line_edits import decorated
@@ -169,7 +174,9 @@ class EvalWithoutNoGrad(Rule):
         function = forward.context.function
         where = f"`{forward.context.name}`" if function is not None else "this script"
         fix = None
-        if isinstance(function, ast.FunctionDef) and _knows_torch(forward.source.text):
+        alone = isinstance(function, ast.FunctionDef) and not function_wants_gradients(function)
+        if alone and _knows_torch(forward.source.text):
+            assert isinstance(function, ast.FunctionDef)
             edit = decorated(function, "torch.no_grad()")
             fix = DraftFix("turn recording off", (edit,), Applicability.UNSAFE)
         return self.finding(

@@ -154,17 +154,19 @@ class GraphRetention(Rule):
             return
         uses = uses_in(program.tree)
         told: set[tuple[int, int]] = set()
+        named: set[tuple[int, str]] = set()
         for called in self._others:
             one = kept(called, uses)
             if one is None or self._is_differentiated(one):
                 continue
             place, target, given = place_of(one, uses)
             key = (getattr(place, "lineno", 0), id(uses.scope_of(place)))
-            if key in told:
+            if key in told or _names(one.given) & {n for s, n in named if s == key[1]}:
                 continue
             severity = self._severity(one, place, target, uses)
             if severity is not None:
                 told.add(key)
+                named.add((key[1], target))
                 yield self._finding(one, place, target, given, severity)
 
     def _is_differentiated(self, one: Kept) -> bool:
@@ -264,6 +266,13 @@ class GraphRetention(Rule):
         return self.finding(
             place, text, HELP, severity=severity, related=related, fix=_fix(one, place, given)
         )
+
+
+def _names(node: ast.expr) -> set[str]:
+    """The variables and attributes in an expression."""
+    return {
+        ast.unparse(one) for one in ast.walk(node) if isinstance(one, (ast.Name, ast.Attribute))
+    }
 
 
 def _has_graph(called: Called) -> bool:
