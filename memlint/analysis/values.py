@@ -404,6 +404,19 @@ def with_made(value: Value, made: Made, graphs: frozenset[Site] | None = None) -
     return value
 
 
+def with_made_at_last(value: Value, made: Made, graphs: frozenset[Site] | None = None) -> Value:
+    """As :func:`with_made`, for the parts of which nothing is known to have made them."""
+    match value:
+        case Unknown() | Tensor():
+            return with_made(value, value.made or made, graphs)
+        case Alternatives(values):
+            return Alternatives(tuple(with_made_at_last(one, made, graphs) for one in values))
+        case Sequence(kind="tuple" | "list", items=items) if items and len(items) <= MOST_PARTS:
+            parts = tuple(with_made_at_last(one, made, graphs) for one in items)
+            return Sequence(value.kind, parts, value.element, value.site)
+    return value
+
+
 def made_of(value: Value) -> Made | None:
     """The operation that gave a value, where there is one and it is known."""
     return value.made if isinstance(value, (Unknown, Tensor)) else None
