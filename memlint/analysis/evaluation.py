@@ -18,7 +18,9 @@ EVALUATION = re.compile(
     r"inference|extract|embed|encode|score|generate|sample|caption|classify|detect|segment|"
     r"transcribe|translate|probe|posterior)(_|$)"
 )
-MEASURING = re.compile(r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|val|test)(_|$)")
+MEASURING = re.compile(
+    r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|val)(_|$)|(^|_)test$"
+)
 # Words in a function that wants gradients, or compiles or exports the model.
 WANTS_GRADIENTS = re.compile(
     r"backward|autograd|requires_grad|\.grad\b|retain_grad|register_(full_)?(forward_|backward_)?"

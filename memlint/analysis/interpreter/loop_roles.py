@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Container, Iterator
+from functools import lru_cache
 
 from memlint.analysis.events import Loop
 from memlint.analysis.values import Instance, Object, Site, Tensor, Unknown, Value, alternatives
@@ -66,6 +67,7 @@ def _wrapped(node: ast.expr | None) -> Iterator[ast.expr]:
             yield from _wrapped(argument)
 
 
+@lru_cache(maxsize=256)
 def _trains(node: ast.For | ast.AsyncFor | ast.While) -> bool:
     """Whether a loop's own body, not that of a loop in it, calls ``backward`` or steps."""
     pending: list[ast.AST] = list(node.body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from memlint.analysis.evaluation import (
@@ -22,6 +23,12 @@ from memlint.rule import Draft, DraftFix, Needs, Rule
 HELP = (
     "put `@torch.no_grad()` on the function, or the calls under `with torch.no_grad():`; "
     "`torch.inference_mode()` serves as well where nothing is differentiated later"
+)
+EVALUATING = (".eval()", ".train(False", ".train(mode=False")
+# Functions over batches that are called so count as evaluation by themselves.
+NAMED = re.compile(
+    r"def (\w+_)?(eval|evaluate|evaluation|valid|validate|validation|val)(_\w+)?\(|"
+    r"def (\w+_)?test\("
 )
 
 
@@ -108,14 +115,11 @@ class EvalWithoutNoGrad(Rule):
     calls = BACKWARD | {"forward"}
     needs = Needs(
         {"torch", "lightning", ".eval()", ".train(False", ".train(mode=False"},
-        {".eval()", ".train(False", ".train(mode=False", "valid", "eval", "test"},
-        units=[
-            {".eval()", ".train(False", ".train(mode=False", "def eval", "def valid", "def test",
-             "_eval", "_valid", "_test", "def val"},
-        ],
+        {*EVALUATING, NAMED},
+        units=[{*EVALUATING, NAMED}],
         also={"no_grad", "inference_mode", "set_grad_enabled"},
         classwide=True,
-    )  # fmt: skip
+    )
 
     def check_start(self, program: ProgramStart) -> Iterator[Draft]:
         """Begin with no operations."""

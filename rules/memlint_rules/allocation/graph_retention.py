@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -28,6 +29,12 @@ from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 HELP = (
     "keep `.detach()` of it, which stays on the device; `.item()` and `float()` serve too, but "
     "wait for the device each time"
+)
+WALKED = re.compile(r"backward\(|autograd\.(grad|backward)|import .*\bgrad\b")
+EVALUATING = (".eval()", ".train(False", ".train(mode=False")
+NAMED = re.compile(
+    r"def (\w+_)?(eval|evaluate|evaluation|valid|validate|validation|val)(_\w+)?\(|"
+    r"def (\w+_)?test\("
 )
 
 
@@ -118,12 +125,12 @@ class GraphRetention(Rule):
     calls = BACKWARD | GROWING | SUMMING | {SETTING, "forward"}
     needs = Needs(
         {"torch", "lightning", "accelerate", "backward(", ".eval()", ".train(False"},
-        {"backward", ".eval()", ".train(False", "valid", "eval"},
+        {WALKED, *EVALUATING, NAMED},
         units=[
             {"+=", " + ", ".append(", ".add(", ".extend(", ".insert(", "] = "},
             {"for ", "while ", "self."},
+            {WALKED, *EVALUATING, NAMED},
         ],
-        values=[{"backward", ".eval()", "valid", "eval", "test"}],
         classwide=True,
     )
 
