@@ -36,7 +36,7 @@ def may_accumulate(text: str) -> bool:
         if _is_one_list(call, inside):
             continue
         names = set(_names(inside))
-        target = _target(text, call.start())
+        target = _target(text, start)
         if target is None or names & target:
             return True
         if parameters is None:

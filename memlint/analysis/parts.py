@@ -166,9 +166,7 @@ def _key_narrows(key: Value) -> bool | None:
             return None if isinstance(number, bool) else True
         case Linear():
             return True
-        case Unknown(origin="parameter" | "int", made=None):
-            return True
-        case Unknown() if key.deps:
+        case Unknown(origin="int", made=None):
             return True
         case Sequence(kind="slice", items=items) if items is not None:
             return _slice_narrows(*items)
