@@ -29,7 +29,8 @@ _EXACT_STEPS = frozenset(
     {".view", ".reshape", ".unsqueeze", ".squeeze", ".expand", ".repeat", ".float", ".long",
      ".int", ".bool", ".double", ".half", ".bfloat16", ".t", ".transpose", ".permute", ".flatten",
      ".contiguous", ".tril", ".triu", "torch.tril", "torch.triu", ".T", ".clone", ".detach",
-     ".fill_", ".zero_", ".requires_grad_", ".unsqueeze_", "operator.invert", ".flip", ".roll"}
+     ".fill_", ".zero_", ".requires_grad_", ".unsqueeze_", "operator.invert", ".flip", ".roll",
+     "torch.autograd.Variable"}
 )  # fmt: skip
 _DRAWING_STEPS = frozenset(
     {".uniform_", ".normal_", ".random_", ".bernoulli_", ".exponential_", ".bernoulli",
@@ -77,7 +78,11 @@ def birth_of(move: Called, uses: Uses) -> Birth | None:
         return None
     taken: ast.AST = move.node
     for one in (*steps, made):
-        if not isinstance(one.node, ast.expr) or not taken_only_by(one.node, taken, uses):
+        if not isinstance(one.node, ast.expr):
+            return None
+        if not taken_only_by(one.node, taken, uses) and not (
+            taken is move.node and _moved_on_one_path(one.node, move.node, uses)
+        ):
             return None
         taken = one.node
     if move.name == ".type_as" and made.name in COUNTING:
@@ -97,9 +102,43 @@ def _made_alone(value: Value) -> Made | None:
 
 def _source_of(made: Made) -> Made | None:
     """What made the one array that an operation is given."""
-    arrays = [one for one in made.inputs if isinstance(one, (Tensor, Unknown)) and made_of(one)]
+    arrays = [
+        one
+        for one in made.inputs
+        if isinstance(one, (Tensor, Unknown)) and made_of(one) and not _is_number(one)
+    ]
     others = [one for one in made.inputs if isinstance(one, Tensor) and one not in arrays]
     return _made_alone(arrays[0]) if len(arrays) == 1 and not others else None
+
+
+def _is_number(value: Value, depth: int = 0) -> bool:
+    """Whether a value is computed from numbers alone, by Python (``-math.log(n) / 2``)."""
+    found = [made_of(one) for one in alternatives(value)]
+    return depth < _DEPTH and all(
+        made is None
+        or made.name.startswith(("math.", "builtins."))
+        or (
+            made.name.startswith("operator.")
+            and made.name != "operator.getitem"
+            and all(_is_number(one, depth + 1) for one in made.inputs)
+        )
+        for made in found
+    )
+
+
+def _moved_on_one_path(node: ast.expr, move: ast.AST, uses: Uses) -> bool:
+    """``h = torch.zeros(n)`` and then ``if cuda: h = h.cuda()``: what else takes ``h`` comes
+    later, and takes what was not moved on the other path only."""
+    names = uses.names_of(move) if isinstance(move, ast.expr) else ()
+    statement = next((a for a in uses.ancestors(node) if isinstance(a, ast.stmt)), None)
+    branch = next((a for a in uses.ancestors(move) if isinstance(a, ast.If)), None)
+    if statement is None or branch is None or not set(names) & set(uses.names_of(node)):
+        return False
+    if uses.parent(branch) is not uses.parent(statement):
+        return False
+    last = branch.end_lineno or branch.lineno
+    others = [use.node for use in uses.of(node) if use.node is not move]
+    return all(getattr(other, "lineno", 0) > last for other in others)
 
 
 def _made_on_host(made: Made) -> bool:

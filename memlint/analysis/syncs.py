@@ -11,13 +11,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from memlint.analysis import knowledge
 from memlint.analysis.events import Called, Enclosing
 from memlint.analysis.placement import is_tensor, on_cuda
 from memlint.analysis.values import (
     Bound,
+    Const,
     Made,
+    Sequence,
     Site,
-    Symbol,
     Value,
     alternatives,
     constants,
@@ -32,7 +34,7 @@ READING_FUNCTIONS = frozenset(
     {"builtins.float", "builtins.int", "builtins.bool", "builtins.print", "builtins.format",
      "builtins.str"}
 )  # fmt: skip
-READS = READING_METHODS | READING_FUNCTIONS
+READS = READING_METHODS | READING_FUNCTIONS | {".format"}
 BACKWARD = frozenset({".backward", "torch.autograd.backward", ".manual_backward"})
 TRAINING = BACKWARD | {".zero_grad"}
 STEPS = frozenset({".step"})
@@ -44,6 +46,23 @@ _VIEWS = frozenset(
      ".long", ".int", ".to", ".contiguous", ".unsqueeze", ".mean", ".sum", ".max", ".min",
      ".argmax", ".norm", ".abs", ".softmax", ".sigmoid", ".clone"}
 )  # fmt: skip
+# What is read as one number, or a few.
+_SCALAR = frozenset({".item", ".tolist", "builtins.float", "builtins.int", "builtins.bool"})
+_OF_ONE = (READING_METHODS | _SCALAR) - {".to"}
+# Attributes that tell of a tensor what the host knows anyway.
+_KNOWN_TO_HOST = frozenset(
+    {"device", "dtype", "shape", "ndim", "requires_grad", "is_cuda", "is_leaf", "layout", "grad_fn",
+     "is_sparse", "itemsize", "nbytes", "names", "training"}
+)  # fmt: skip
+# Methods of tensors that other objects have, too, or that give several tensors.
+_SHARED_NAMES = frozenset(
+    {".to", ".cuda", ".cpu", ".type", ".split", ".chunk", ".unbind", ".index", ".count", ".copy",
+     ".get", ".values", ".size", ".dim", ".numel", ".detach"}
+)  # fmt: skip
+# Methods of Python's own containers.
+_OF_PYTHON = frozenset({"append", "get", "items", "keys", "pop", "values", "update", "sample"})
+# Operators of lists, too.
+_OF_LISTS = frozenset({"operator.add", "operator.multiply", "operator.remainder"})
 # Code that measures waits on purpose.
 _MEASURES = re.compile(r"profil|bench|timeit|latency", re.IGNORECASE)
 _DEPTH = 16
@@ -113,22 +132,26 @@ class Reads:
         if found is None:
             return None
         kind, loop, values = found
-        return Wait(read, kind, loop) if any(self._is_read(read, one) for one in values) else None
+        # A part of a tensor, and what is picked from one, is a tensor.
+        known = kind != "training" or read.name in READING_METHODS
+        if any((known or self._is_tensor(one)) and on_cuda(one, self.placed) for one in values):
+            return Wait(read, kind, loop)
+        return None
 
     def _kind_of(self, read: Called) -> tuple[str, Enclosing, tuple[Value, ...]] | None:
-        values = read.operands if read.name == "builtins.print" else read.operands[:1]
+        values = _read(read)
         loop = self._training_loop(read)
         if loop is not None:
             return "training", loop, values
         innermost = read.context.loops[-1]
-        if innermost.throttled or innermost.varied or read.name not in READING_METHODS:
+        if innermost.throttled or innermost.varied or read.name not in _OF_ONE | {".to"}:
             return None
-        if innermost.role in ("batch", "epoch") or not values:
+        if innermost.role in ("batch", "epoch", "parameters") or not values:
             return None
-        if _samples(values[0], innermost.loop.symbol, innermost.loop.node):
+        if _samples(values[0], innermost, scalar=read.name in _SCALAR):
             few = innermost.loop.trips is not None and innermost.loop.trips < _FEW
             return None if few else ("sample", innermost, values)
-        if read.name not in (".item", ".tolist") or innermost.loop.kind not in ("range", "while"):
+        if read.name not in _SCALAR or innermost.loop.kind not in ("range", "while"):
             return None
         return (
             ("token", innermost, values) if _picks_token(values[0], innermost.loop.node) else None
@@ -144,17 +167,26 @@ class Reads:
                 return None
         return None
 
-    def _is_read(self, read: Called, value: Value) -> bool:
-        """Whether ``value`` is a tensor on a CUDA device, for a read that takes others too."""
-        if read.name in READING_FUNCTIONS and not any(
+    def _is_tensor(self, value: Value) -> bool:
+        """Whether ``value`` is a tensor, where what reads it reads other things, too."""
+        return any(
             is_tensor(one) or any(id(made.node) in self.losses for made in _made_by(one))
             for one in alternatives(value)
-        ):
-            return False
-        return on_cuda(value, self.placed)
+        )
+
+
+def _read(read: Called) -> tuple[Value, ...]:
+    """What an operation reads."""
+    if read.name == "builtins.print":
+        return read.operands
+    if read.name == ".format":
+        return (*read.args.positional, *read.args.keywords.values())
+    return read.operands[:1]
 
 
 def _to_host(read: Called) -> bool:
+    if read.name == ".format":
+        return isinstance(read.receiver, Const)
     if read.name != ".to":
         return True
     given = read.args.get("device", 0)
@@ -165,6 +197,8 @@ def _to_host(read: Called) -> bool:
 def _made_by(value: Value) -> Iterator[Made]:
     """What made a value, attributes of it aside."""
     for one in alternatives(value):
+        if isinstance(one, Bound) and one.name in _KNOWN_TO_HOST:
+            continue
         made = made_of(plain(one) if isinstance(one, Bound) else one)
         if made is not None:
             yield made
@@ -184,22 +218,49 @@ def _behind(values: tuple[Value, ...]) -> Iterator[Made]:
             waiting += [(leaf, depth + 1) for one in made.inputs for leaf in leaves(one)]
 
 
-def _samples(value: Value, symbol: Symbol, loop: ast.AST) -> bool:
-    """Whether ``value`` is the part for this iteration of a tensor made before the loop."""
+def _samples(value: Value, inner: Enclosing, *, scalar: bool) -> bool:
+    """Whether ``value`` is the part for this iteration of a tensor made before the loop.
+
+    What is read as one number must be a part of a tensor, or of what is found by a key.
+    """
+    symbol, loop = inner.loop.symbol, inner.loop.node
     for _ in range(_DEPTH):
         made = next(_made_by(value), None)
         if made is None or not made.inputs:
             return False
+        whole = made.inputs[0]
+        if made.name == "builtins.next":
+            return _iterates(made.node, loop) and _is_whole(whole, scalar=scalar)
         if made.name == "operator.getitem" and any(
             symbol in deps_of(key) for key in made.inputs[1:]
         ):
-            whole = made.inputs[0]
             before = all(not _within(one.node, loop) for one in _made_by(whole))
-            return before and symbol not in deps_of(whole) and is_tensor(whole)
+            return before and symbol not in deps_of(whole) and _is_whole(whole, scalar=scalar)
         if made.name not in _VIEWS:
             return False
-        value = made.inputs[0]
+        value = whole
     return False
+
+
+def _iterates(statement: ast.AST, loop: ast.AST) -> bool:
+    """Whether ``loop`` is the statement that takes the next part, or a comprehension in it."""
+    return statement is loop or (isinstance(loop, ast.expr) and _within(loop, statement))
+
+
+def _is_whole(value: Value, *, scalar: bool) -> bool:
+    """Whether ``value`` is one tensor, rather than a collection of several."""
+    if is_tensor(value):
+        return True
+    made = next(_made_by(value), None)
+    if made is None or isinstance(value, Sequence):
+        return False
+    if made.name == "operator.getitem":
+        return scalar and any(
+            isinstance(key, Const) and isinstance(key.value, str) for key in made.inputs[1:]
+        )
+    if made.name.startswith("."):
+        return made.name not in _SHARED_NAMES and made.name[1:] in knowledge.methods("torch")
+    return made.name.startswith("operator.") and made.name not in _OF_LISTS
 
 
 def _picks_token(value: Value, loop: ast.AST) -> bool:
@@ -210,12 +271,22 @@ def _picks_token(value: Value, loop: ast.AST) -> bool:
             return False
         if made.name in _PICKS:
             return any(
-                one.name == "call" and _within(one.node, loop) for one in _behind(made.inputs[:1])
+                _runs_model(one) and _within(one.node, loop) for one in _behind(made.inputs[:1])
             )
         if made.name not in _VIEWS:
             return False
         value = made.inputs[0]
     return False
+
+
+def _runs_model(made: Made) -> bool:
+    """Whether an object is called, or a method of it that tensors do not have
+    (``model.decode(...)``)."""
+    if made.name == "call":
+        return True
+    method = made.name[1:]
+    known = method in _OF_PYTHON or method in knowledge.methods("torch")
+    return made.name.startswith(".") and not known
 
 
 def _within(node: ast.AST, loop: ast.AST) -> bool:

@@ -173,10 +173,18 @@ class Assignments(Calls):
     def _unpack(self, targets: list[ast.expr], value: Value) -> None:
         star = next((i for i, t in enumerate(targets) if isinstance(t, ast.Starred)), None)
         for index, target in enumerate(targets):
-            if star is not None and index >= star:
-                self.assign(target, UNKNOWN if index == star else self.element(value))
-            else:
+            if star is None or index < star:
                 self.assign(target, self._unpacked(value, index))
+            elif isinstance(value, Sequence) and value.items is not None:
+                after = len(targets) - index - 1
+                items = value.items[index : len(value.items) - after if index == star else None]
+                self.assign(target, join(items) if index == star else self._from_end(value, after))
+            else:
+                self.assign(target, self.element(value))
+
+    def _from_end(self, value: Sequence, after: int) -> Value:
+        items = value.items or ()
+        return items[-after - 1] if after < len(items) else UNKNOWN
 
     def _unpacked(self, value: Value, index: int) -> Value:
         value = plain(value)

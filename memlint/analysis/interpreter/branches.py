@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import pairwise
 
+from memlint.analysis.interpreter.arithmetic import falsy
 from memlint.analysis.interpreter.assignments import Assignments
 from memlint.analysis.interpreter.expressions import cuda_condition
 from memlint.analysis.interpreter.machine import UNKNOWN
@@ -139,6 +141,23 @@ class Branches(Assignments):
             self.frame.without_cuda -= without
         return join(sides)
 
+    def _boolean(self, node: ast.BoolOp) -> Value:
+        """``step % 9 == 0 and loss.item() > 1``: what follows is read under what stands before."""
+        frame = self.frame
+        before = frame.throttles, frame.varied
+        going_on = isinstance(node.op, ast.And)
+        values = [self.evaluate(node.values[0])]
+        for tested, operand in pairwise(node.values):
+            if _calls(operand):
+                frame.throttles += throttles(tested, values[-1]) is going_on
+                frame.varied += not self._is_steady(tested)
+            values.append(self.evaluate(operand))
+        frame.throttles, frame.varied = before
+        if not going_on:
+            # `x or default`: what is falsy never comes through, except as the last operand.
+            values = [v for v in values[:-1] if not falsy(v)] + values[-1:]
+        return join(values)
+
     def _where(self, test: ast.expr, node: ast.expr, truth: bool) -> Value:
         if next(refinements(test, truth=truth), None) is None:
             return self.evaluate(node)
@@ -254,6 +273,10 @@ def _last_name(node: ast.expr) -> str:
 def _is_lock(value: Value) -> bool:
     classes = [one.cls for one in alternatives(value) if isinstance(one, Object)]
     return any(name.startswith(LOCK_MODULES) and name.endswith(LOCKS) for name in classes)
+
+
+def _calls(node: ast.expr) -> bool:
+    return any(isinstance(part, ast.Call) for part in ast.walk(node))
 
 
 def _needs_cuda(test: ast.expr, value: Value) -> bool | None:

@@ -171,6 +171,12 @@ class Devices(Models):
 
     # Devices
 
+    def _variable(self, args: Args, node: ast.AST) -> Value | None:
+        """Today's ``Variable(x)`` is ``x``."""
+        first = args.get("data", 0)
+        leaf = not isinstance(args.get("requires_grad", 1), Absent)
+        return first if isinstance(first, (Unknown, Tensor)) and not leaf else None
+
     def _device(self, args: Args, node: ast.AST) -> Value:
         return Object("torch.device", self.sites.at(node), facts_of(args))
 
@@ -352,6 +358,7 @@ def _device_like(value: Value) -> bool:
 
 
 Devices.FUNCTIONS[LOADER] = Devices._data_loader
+Devices.FUNCTIONS["torch.autograd.Variable"] = Devices._variable
 Devices.FUNCTIONS["torch.device"] = Devices._device
 Devices.FUNCTIONS["torch.cuda.device"] = Devices._device
 Devices.FUNCTIONS["torch.set_default_dtype"] = Devices._set_default_dtype

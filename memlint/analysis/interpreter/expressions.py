@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from memlint.analysis import knowledge
 from memlint.analysis.interpreter.access import Access
-from memlint.analysis.interpreter.arithmetic import falsy, has_short_text, number_of
+from memlint.analysis.interpreter.arithmetic import has_short_text, number_of
 from memlint.analysis.interpreter.machine import UNKNOWN, text_of
 from memlint.analysis.knowledge import Args
 from memlint.analysis.linear import linear, of_linear, scale
@@ -152,6 +152,8 @@ class Expressions(Access):
 
     def _binary(self, node: ast.BinOp) -> Value:
         left, right = self.evaluate(node.left), self.evaluate(node.right)
+        if isinstance(node.op, ast.Mod) and isinstance(left, Const):
+            self._note_formatted(left, right, node.right)
         value = self.binary(type(node.op), left, right, node)
         value = self.operated(operator_name(node.op), node, (left, right), value)
         if self.frame.compiled is not None and isinstance(value, Unknown):
@@ -160,6 +162,17 @@ class Expressions(Access):
                 value = replace(value, made=Made(operator_name(node.op), node, (left, right)))
             return self._quotient(node, value)
         return value
+
+    def _note_formatted(self, text: Const, given: Value, node: ast.expr) -> None:
+        """``"%d %.3f" % (step, loss)``."""
+        if not isinstance(text.value, str):
+            return
+        if isinstance(given, Sequence) and isinstance(node, ast.Tuple):
+            if given.items is not None and len(given.items) == len(node.elts):
+                for part, value in zip(node.elts, given.items, strict=True):
+                    self.operated("builtins.format", part, (value,), value)
+        else:
+            self.operated("builtins.format", node, (given,), given)
 
     def _quotient(self, node: ast.BinOp, value: Unknown) -> Unknown:
         """Keep by which name a number was divided: parts of work are cut out in that way."""
@@ -236,11 +249,7 @@ class Expressions(Access):
         return Unknown(deps=deps_of(value))
 
     def _boolean(self, node: ast.BoolOp) -> Value:
-        values = [self.evaluate(v) for v in node.values]
-        if isinstance(node.op, ast.Or):
-            # `x or default`: what is falsy never comes through, except as the last operand.
-            values = [v for v in values[:-1] if not falsy(v)] + values[-1:]
-        return join(values)
+        raise NotImplementedError
 
     def _compare(self, node: ast.Compare) -> Value:
         left = self.evaluate(node.left)
@@ -303,7 +312,7 @@ Expressions._HANDLERS = {
     ast.Dict: Expressions._dict,
     ast.BinOp: Expressions._binary,
     ast.UnaryOp: Expressions._unary,
-    ast.BoolOp: Expressions._boolean,
+    ast.BoolOp: lambda self, node: self._boolean(node),
     ast.Compare: Expressions._compare,
     ast.IfExp: lambda self, node: self._conditional(node),
     ast.NamedExpr: Expressions._walrus,

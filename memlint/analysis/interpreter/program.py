@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.events import Event, LoaderBuilt, ModelPlaced, ProgramEnd, Use
 from memlint.analysis.index import Index
-from memlint.analysis.interpreter.copies import HOST_COPIES, Copies
+from memlint.analysis.interpreter.copies import HOST_COPIES, SWITCH, Copies
 from memlint.analysis.interpreter.layers import Parts
 from memlint.analysis.interpreter.machine import OutOfBudgetError, text_of
 from memlint.analysis.interpreter.records import ModelRecord
@@ -38,7 +38,7 @@ class Interpreter(Copies):
         self.project, self.followed, self.origins = project, followed.names, followed.origins
         self.modules, self.paths, self.kept, self.imported = {}, {}, [], {}
         self.watched = watched
-        self.follows_copies = HOST_COPIES in watched and "non_blocking" in source.text
+        self.follows_copies = HOST_COPIES in watched and bool(SWITCH.search(source.text))
         self.host_copies, self.leaving = {}, {}
         self.waiting, self.answered = set(), set()
         self._index = index

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from weakref import WeakKeyDictionary
 
 from memlint.analysis.values import Value, alternatives, made_of
 
@@ -120,8 +121,18 @@ def steady(test: ast.expr, loop: ast.AST) -> bool:
     return True
 
 
+_BOUND: WeakKeyDictionary[ast.AST, set[str]] = WeakKeyDictionary()
+
+
 def _bound_in(loop: ast.AST) -> set[str]:
     """The names and attributes that a loop, or a function that one calls, binds."""
+    known = _BOUND.get(loop)
+    if known is None:
+        known = _BOUND[loop] = _bindings(loop)
+    return known
+
+
+def _bindings(loop: ast.AST) -> set[str]:
     bound = {
         ast.unparse(node)
         for node in ast.walk(loop)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import HostCopy
-from memlint.analysis.interpreter.copies import HOST_COPIES
+from memlint.analysis.interpreter.copies import HOST_COPIES, SWITCH
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
 
@@ -87,7 +87,7 @@ class UnsafeNonblockingD2h(Rule):
     name = "unsafe-nonblocking-d2h"
     severity = Severity.ERROR
     applicability = Applicability.SAFE
-    needs = Needs({"torch"}, {"non_blocking"}, {'"cpu', "'cpu", "copy_("}, units=[{"non_blocking"}])
+    needs = Needs({"torch"}, {SWITCH}, {'"cpu', "'cpu", "copy_("}, units=[{SWITCH}])
     calls = frozenset({HOST_COPIES})
 
     def check_copy(self, copy: HostCopy) -> Iterator[Draft]:
