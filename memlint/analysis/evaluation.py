@@ -30,6 +30,7 @@ WANTS_GRADIENTS = re.compile(
 )
 # Frameworks that turn recording off around functions of the program.
 ENGINE = re.compile(r"^\s*(from|import)\s+ignite\b", re.MULTILINE)
+LIBRARY = re.compile(r"torch|lightning|\.eval\(\)|\.train\((mode=)?False")
 TESTING = re.compile(r"^\s*(from|import)\s+(pytest|unittest)\b|\bself\.assert\w+\(", re.MULTILINE)
 DUMMY = frozenset(
     f"torch.{name}"
@@ -53,7 +54,8 @@ def evidence(forward: Forward, uses: Uses) -> bool:
         return False
     if name in STEP_HOOKS or name in ("forward", "__init__") or name.startswith("forward_"):
         return False
-    if TESTING.search(forward.source.text) or ENGINE.search(forward.source.text):
+    text = forward.source.text
+    if TESTING.search(text) or ENGINE.search(text) or not LIBRARY.search(text):
         return False
     if forward.evaluating is True:
         return (

@@ -46,6 +46,8 @@ class Kept:
 
 def kept(called: Called, uses: Uses) -> Kept | None:
     """What an operation puts into an accumulator, where that is a part of a graph."""
+    if called.context.compiled is not None:
+        return None
     found = _accumulated(called)
     if found is None:
         return None

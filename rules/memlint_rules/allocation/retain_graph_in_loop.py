@@ -110,8 +110,10 @@ class RetainGraphInLoop(Rule):
             return
         uses = uses_in(program.tree)
         for called in kept:
-            ways = [one for one in self._backwards if one.node is called.node]
-            if any(needs_graph_again(way, self._backwards, uses) for way in ways):
+            # A method is also read by itself, as if nothing of the program called it.
+            every = [one for one in self._backwards if one.node is called.node]
+            ways = [one for one in every if one.context.loops]
+            if not ways or any(needs_graph_again(way, self._backwards, uses) for way in ways):
                 continue
             yield self.finding(
                 called.node,
