@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.events import Called
 from memlint.analysis.values import (
+    Absent,
     Const,
     Linear,
     Made,
@@ -110,17 +111,49 @@ def swaps(made: Made) -> bool | None:
     name = short(made.name)
     if name in ("T", "mT", "H", "mH", "t", "adjoint"):
         return True
-    if name in ("transpose", "swapaxes", "swapdims"):
-        axes = integers(made.inputs[1:])
-        if len(axes) != 2:
-            return "numpy" in made.name and not axes
-        return _exchanges_last(axes, rank_of(made.inputs[0]))
+    exchanged = axes_exchanged(made)
+    if exchanged is not None:
+        if not exchanged:
+            return "numpy" in made.name
+        return _exchanges_last(exchanged, rank_of(made.inputs[0]) if made.inputs else None)
     if name == "permute":
-        order = integers(made.inputs[1:])
+        order = order_of(made)
         return len(order) > 1 and order[-1] not in (len(order) - 1, -1, None)
     if made.name == "einops.rearrange":
         return _rearrange_swaps(made)
     return False
+
+
+_EXCHANGES = {
+    "transpose": ("dim0", "dim1"),
+    "swapdims": ("dim0", "dim1"),
+    "swapaxes": ("axis0", "axis1", "axis2"),
+    "movedim": ("source", "destination"),
+    "moveaxis": ("source", "destination"),
+}
+
+
+def axes_exchanged(made: Made) -> tuple[int | None, ...] | None:
+    """The two axes that an operation exchanges, which may not be known; none where it is given
+    none, ``None`` where it is no exchange."""
+    name = short(made.name)
+    keys = _EXCHANGES.get(name)
+    if keys is None:
+        return None
+    by_name = tuple(value for key, value in made.keywords if key in keys)
+    axes = integers(by_name or made.inputs[1:])
+    if len(axes) != 2:
+        return ()
+    first, second = axes
+    if "move" in name and (first is None or second is None or abs(first - second) != 1):
+        return None
+    return axes
+
+
+def order_of(made: Made) -> tuple[int | None, ...]:
+    """The order of axes that a ``permute`` is given."""
+    by_name = made.get("dims")
+    return integers(made.inputs[1:] if isinstance(by_name, Absent) else (by_name,))
 
 
 def _exchanges_last(axes: tuple[int | None, ...], rank: int | None) -> bool | None:

@@ -19,12 +19,14 @@ FUSED = re.compile(
 )
 # What a slow twin of a fused kernel is called.
 _TWIN = re.compile(
-    r"eager|fallback|reference|(^|_)ref(_|$)|(^|_)slow(_|$)|(^|_)math(_|$)|"
+    r"eager|fallback|reference|(^|_)ref(_|$)|(^|_)slow(_|$)|(^|_)math(_|$)|^test_|"
     r"window|swin|slot|channel|xca|(^|_)local(_|$)",
     re.IGNORECASE,
 )
 # A table of biases for each pair of places of a grid, which is small then.
 _TABLE = re.compile(r"bias\w*\[[^\n]*(idxs?|ind(ex|ices))\b")
+# Sizes of what a sequence is cut into before it attends to itself.
+_PIECES = re.compile(r"\b(window_size|win_size|window_partition|chunk_size|bucket_size)\b")
 _FUNCTIONAL = re.compile(r"^\s*import torch\.nn\.functional as (\w+)", re.MULTILINE)
 _FUNCTIONAL_FROM = re.compile(
     r"^\s*from torch\.nn import (?:.*\b)?functional as (\w+)", re.MULTILINE
@@ -44,7 +46,7 @@ def is_meant(found: Attention, uses: Uses, source: Source) -> bool:
     if any(_TWIN.search(getattr(one, "name", "")) for one in around):
         return True
     texts = [source.segment(one) for one in around if isinstance(one, (ast.stmt, ast.expr))]
-    if any(map(_TABLE.search, texts)):
+    if any(_TABLE.search(text) or _PIECES.search(text) for text in texts):
         return True
     texts.extend(source.segment(one) for one in _relatives(around, uses))
     return any(FUSED.search(text) for text in texts)

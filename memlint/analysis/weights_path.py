@@ -6,7 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from memlint.analysis.attention import AFTER, BEFORE, PRODUCTS, Attention
+from memlint.analysis.attention import Attention
+from memlint.analysis.attention_steps import AFTER, BEFORE, PRODUCTS
 from memlint.analysis.uses import FUNCTIONS, Function, Use, Uses, dotted
 
 _READ_ONLY = frozenset(
@@ -82,6 +83,8 @@ class _Walk:
             self.follow(node, weights=True, call=call)
         elif self._passes(use, weights):
             self.follow(node, weights=weights, call=call)
+        elif not weights and _is_maximum(use) and self._only_shifts(node):
+            return
         elif use.kind == "argument" and isinstance(node, ast.Call):
             self._enter(use, node, weights)
         else:
@@ -98,6 +101,25 @@ class _Walk:
         if use.kind == "argument" and use.name.startswith("self.") and not _DROPOUT.search(last):
             return False
         return last in (AFTER if weights else BEFORE) or bool(weights and _DROPOUT.search(last))
+
+    def _only_shifts(self, maximum: ast.AST) -> bool:
+        """Whether the maximum of the scores is only subtracted from them."""
+        pending = [maximum]
+        for _ in range(_LONGEST):
+            if not pending:
+                return True
+            node = pending.pop()
+            if not isinstance(node, ast.expr) or self._uses.parent(node) is None:
+                return False
+            for use in self._uses.of(node):
+                if use.node in self._found.nodes:
+                    continue
+                if use.kind not in ("item", "attribute", "receiver"):
+                    return False
+                if use.kind != "item" and use.name not in ("values", "detach"):
+                    return False
+                pending.append(use.node)
+        return False
 
     def _return(self, use: Use, weights: bool, call: ast.Call | None) -> None:
         """Out of a helper function: on at its calls."""
@@ -151,9 +173,15 @@ def _asks_only(use: Use) -> bool:
     if use.kind not in ("receiver", "argument"):
         return False
     last = use.name.rpartition(".")[2]
+    if last == "type" and use.kind == "receiver" and isinstance(use.node, ast.Call):
+        return not (use.node.args or use.node.keywords)  # or else it is a cast
     if last in _ASKING:
         return True
     return use.kind == "argument" and last in _LIKE and isinstance(use.node, ast.Call)
+
+
+def _is_maximum(use: Use) -> bool:
+    return use.kind in ("receiver", "argument") and use.name.rpartition(".")[2] in ("max", "amax")
 
 
 def _is_product(use: Use) -> bool:

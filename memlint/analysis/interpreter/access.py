@@ -89,7 +89,7 @@ class Access(Modules):
         return Bound(base, name)
 
     def _unknown_attribute(self, base: Unknown, name: str, node: ast.AST) -> Value:
-        if name in ("T", "mT") and not self.has_own_transpose:
+        if name in ("T", "mT", "mH") and not self.has_own_transpose:
             found = knowledge.attribute(self.assumed_tensor(base), name, node) or UNKNOWN
             return self.operated(f".{name}", node, (base,), found)
         if name in ("shape", "ctypes", "strides") or name in INTERFACES:

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import ClassVar
 
-from memlint.analysis.attention import Attention, attention, is_short
-from memlint.analysis.chains import MATMUL, PRODUCT, mades, operation_of, short
+from memlint.analysis.attention import Attention, attention
+from memlint.analysis.attention_sizes import is_chunked, is_learned, is_short
+from memlint.analysis.chains import MATMUL, PRODUCT, operation_of
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.fused_attention import is_meant, replacement_text
 from memlint.analysis.uses import uses_in
@@ -152,21 +153,13 @@ class NaiveAttention(Rule):
 
     def _matters(self, product: Called, found: Attention) -> bool:
         source, uses = product.source, uses_in(self._tree)
-        if _HIGHER_DERIVATIVES.search(source.text) or _in_chunks(product, found):
+        if _HIGHER_DERIVATIVES.search(source.text) or is_learned(found.key):
             return False
-        if any(is_short(value) for value in found.softmax.inputs):
+        if is_chunked(found, product.context.innermost()) or is_short(found):
             return False
         if is_meant(found, uses, source):
             return False
         return outputs_only(found, uses)
-
-
-def _in_chunks(product: Called, found: Attention) -> bool:
-    """Whether queries are taken slice by slice, which bounds the memory."""
-    loop = product.context.innermost()
-    if loop is None or loop.loop.kind != "range":
-        return False
-    return any(short(made.name) == "getitem" for made in mades(found.query))
 
 
 def _fix(product: Called, found: Attention) -> DraftFix | None:
