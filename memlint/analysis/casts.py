@@ -19,7 +19,7 @@ SAME = frozenset(
 )  # fmt: skip
 # Where float64 is kept on purpose, or where the tensor's dtype plays no part.
 INDIFFERENT = re.compile(
-    r"(^|\.)(copy_|assert\w*|allclose|isclose|gradcheck|gradgradcheck|equal|array_equal)$|linalg\.|"
+    r"(^|\.)(copy_|assert\w*|allclose|isclose|gradcheck|gradgradcheck|equal|array_equal)$|linalg\.|special\.|"
     r"cholesky|(^|\.)(inverse|pinverse|svd|eigh?|lstsq|solve|slogdet|logdet|float32|float16)$"
 )
 _DEVICE = re.compile(
