@@ -8,6 +8,7 @@ from memlint.analysis import axes
 from memlint.analysis.axes import Axis, Layout, Size
 from memlint.analysis.knowledge.model import Args
 from memlint.analysis.knowledge.numbers import shape_of
+from memlint.analysis.unit_axes import leaves_unit_axis
 from memlint.analysis.values import Absent, Object, Ref, Tensor, Value, alternatives, made_of
 
 # So many operations are looked back.
@@ -33,14 +34,15 @@ def cannot_view(tensor: Tensor, name: str, args: Args) -> bool:
 
 
 def _doubtful(tensor: Tensor) -> bool:
-    """Whether an axis was squeezed on the way (who does that may know of another of size 1), or
-    the layout is that of a module whose results are often transposed views."""
+    """Whether an axis was squeezed on the way (who does that may know of another of size 1) or
+    one of size 1 made that the layout does not tell of, or the layout is that of a module whose
+    results are often transposed views."""
     value: Value = tensor
     for _ in range(_FOLLOWED):
         made = made_of(value)
         if made is None or not made.inputs:
             return False
-        if made.name.rpartition(".")[2] == "squeeze":
+        if made.name.rpartition(".")[2] == "squeeze" or leaves_unit_axis(made, value):
             return True
         value = made.inputs[0]
         if made.name == "call" and isinstance(value, Object):
