@@ -53,6 +53,8 @@ def read_only_by_broadcast(
 def _reads(use: Use, networks: Container[str]) -> bool:
     if use.kind == "operand":
         return use.name in OPERATORS
+    if use.keyword == "out" or _is_in_place(use.node):
+        return False
     last = use.name.rpartition(".")[2]
     if use.kind == "receiver":
         return last in READS_BROADCAST
@@ -63,6 +65,14 @@ def _reads(use: Use, networks: Container[str]) -> bool:
     if isinstance(use.node.func, ast.Attribute) and _is_own(use.node.func):
         return False
     return last in READS_BROADCAST or last in INTO_ANOTHER
+
+
+def _is_in_place(node: ast.AST) -> bool:
+    """``F.relu(x, inplace=True)``."""
+    return isinstance(node, ast.Call) and any(
+        one.arg == "inplace" and not (isinstance(one.value, ast.Constant) and not one.value.value)
+        for one in node.keywords
+    )
 
 
 def _is_own(func: ast.Attribute) -> bool:

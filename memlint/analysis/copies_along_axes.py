@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from memlint.analysis.chains import given, integer, is_number, mades, short
+from memlint.analysis.chains import given, integer, integers, is_number, mades, short
 from memlint.analysis.values import (
     Absent,
     Const,
@@ -32,8 +32,12 @@ _REDUCTIONS = frozenset(
     {"mean", "sum", "amax", "amin", "max", "min", "std", "var", "norm", "prod", "median",
      "logsumexp", "argmax", "argmin", "any", "all"}
 )  # fmt: skip
+# Pooling into so many places, by how many axes it pools.
+_POOLS = {f"adaptive_{kind}_pool{axes}d": axes for kind in ("avg", "max") for axes in (1, 2, 3)}
 # Copying less is not worth a word; nor are so few numbers, however often they are repeated.
 SMALL = 1 << 14
+# Where the number of axes is not known, axes from the front and from the end never meet.
+_ANY_RANK = 64
 FEW = 16
 _STEPS = 8
 
@@ -90,14 +94,12 @@ def _interleaved(made: Made) -> Repetition | None:
     rank = _rank(array)
     if axis is None or not _is_count(repeats):
         return None
-    if rank is None:
-        rank = axis + 1 if axis >= 0 else -axis
-    counts: list[Value] = [Const(1)] * rank
-    if not -rank <= axis < rank:
+    known = _ANY_RANK if rank is None else rank
+    if not -known <= axis < known:
         return None
+    counts: list[Value] = [Const(1)] * known
     counts[axis] = repeats
-    # Counted from the end, the axes before are not known to be all that there are.
-    return Repetition(array, tuple(counts)) if axis >= 0 or _rank(array) else None
+    return Repetition(array, tuple(counts))
 
 
 def _first(*values: Value) -> Value:
@@ -191,7 +193,15 @@ def _ones_of(value: Value, rank: int) -> set[int]:
         axes = _made_ones(made)
         if axes is not None:
             return {axis if axis >= 0 else axis + rank for axis in axes}
+        arrays = _arrays(made)
+        if short(made.name) in _ARITHMETIC and len(arrays) == 2:
+            return _ones(arrays[0], rank) & _ones(arrays[1], rank)
     return set()
+
+
+def _arrays(made: Made) -> tuple[Value, ...]:
+    """The operands that are no numbers."""
+    return tuple(value for value in given(made) if not is_number(value))
 
 
 def _back(value: Value) -> Iterator[Made]:
@@ -203,7 +213,7 @@ def _back(value: Value) -> Iterator[Made]:
         yield made
         operands = given(made)
         if short(made.name) in _ARITHMETIC:
-            operands = tuple(v for v in operands if not is_number(v))
+            operands = _arrays(made)
             if len(operands) != 1:
                 return
         elif short(made.name) not in _SAME_SIZES or not operands:
@@ -222,11 +232,31 @@ def _made_ones(made: Made) -> set[int] | None:
         return {axis} | {one + (one >= axis) for one in inner if one >= 0 and axis >= 0}
     if name == "getitem":
         return _indexed_ones(made.inputs[1:])
+    if name in ("view", "reshape"):
+        return {axis for axis, size in enumerate(_sizes_given(made)) if size == 1}
+    if name in _POOLS:
+        return _pooled_ones(made, _POOLS[name])
     if name in _REDUCTIONS:
         kept = _first(made.get("keepdim"), made.get("keepdims"))
         axis = integer(_first(made.get("dim", 1), made.get("axis", 1)))
         return {axis} if kept == Const(True) and axis is not None else set()
     return None if name in _SAME_SIZES | _ARITHMETIC else set()
+
+
+def _sizes_given(made: Made) -> tuple[int | None, ...]:
+    """The sizes that ``x.view(n, 1, -1)`` asks for."""
+    by_name = _first(made.get("shape"), made.get("size"))
+    return integers(given(made)[1:] if isinstance(by_name, Absent) else (by_name,))
+
+
+def _pooled_ones(made: Made, axes: int) -> set[int]:
+    """The axes that are pooled into one number."""
+    size = made.get("output_size", 1)
+    if integer(size) is not None:
+        return set(range(-axes, 0)) if integer(size) == 1 else set()
+    if not isinstance(size, Sequence) or size.items is None or len(size.items) != axes:
+        return set()
+    return {place - axes for place, one in enumerate(size.items) if integer(one) == 1}
 
 
 def _ones_before(made: Made) -> set[int]:
@@ -238,31 +268,50 @@ def _ones_before(made: Made) -> set[int]:
 
 
 def _indexed_ones(keys: tuple[Value, ...]) -> set[int]:
-    """The new axes of ``x[None, :, None]``."""
-    found: set[int] = set()
-    axis, from_end = 0, False
+    """The axes of length 1 of ``x[None, :, None]`` and ``x[:, :1]``."""
+    places = [place for place, key in enumerate(keys) if key == Const("...")]
+    if not places:
+        return set(_ones_in_order(keys)[0])
+    behind, complete = _ones_in_order(keys[: places[0] : -1])
+    found = set(_ones_in_order(keys[: places[0]])[0])
+    return found | {-1 - axis for axis in behind} if complete else found
+
+
+def _ones_in_order(keys: tuple[Value, ...]) -> tuple[list[int], bool]:
+    """The axes of length 1 that keys make one after the other, and whether all were known."""
+    found: list[int] = []
+    axis = 0
     for key in keys:
-        if isinstance(key, Const) and key.value == "...":
-            from_end = True
-            break
-        if is_newaxis(key):
-            found.add(axis)
+        if is_newaxis(key) or (isinstance(key, Sequence) and _is_one_long(key)):
+            found.append(axis)
         elif isinstance(key, (Const, Linear)):
             continue  # takes an axis away
         elif not isinstance(key, Sequence):
-            return found
+            return found, False
         axis += 1
-    if from_end:
-        axis = -1
-        for key in reversed(keys):
-            if isinstance(key, Const) and key.value == "...":
-                break
-            if is_newaxis(key):
-                found.add(axis)
-            elif isinstance(key, (Const, Linear)):
-                continue
-            axis -= 1
-    return found
+    return found, True
+
+
+def _is_one_long(key: Sequence) -> bool:
+    """``:1``, ``-1:`` and ``i : i + 1``."""
+    if key.kind != "slice" or key.items is None or len(key.items) != 3:
+        return False
+    start, stop, step = key.items
+    if step not in (Const(None), Const(1)):
+        return False
+    if stop == Const(None):
+        return start == Const(-1)
+    if start in (Const(None), Const(0)):
+        return stop == Const(1)
+    first, last = integer(start), integer(stop)
+    if first is not None and last is not None:
+        return last - first == 1 and (first < 0) == (last < 0)
+    return (
+        isinstance(start, Linear)
+        and isinstance(stop, Linear)
+        and start.terms == stop.terms
+        and stop.offset - start.offset == 1
+    )
 
 
 def is_newaxis(key: Value) -> bool:

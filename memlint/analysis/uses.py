@@ -310,6 +310,16 @@ def dotted(node: ast.AST) -> str:
     return ""
 
 
+def attributes_set(node: ast.expr, uses: Uses) -> Iterator[tuple[str, ast.ClassDef]]:
+    """The attributes of a class that the value of ``node`` is assigned to at once: ``self.x``."""
+    above, owner = uses.parent(node), uses.class_of(node)
+    if owner is None or not isinstance(above, ast.Assign):
+        return
+    for target in above.targets:
+        if isinstance(target, ast.Attribute) and dotted(target) == f"self.{target.attr}":
+            yield dotted(target), owner
+
+
 class _Reach:
     """A walk over the statements of a function, in the order in which they may run.
 

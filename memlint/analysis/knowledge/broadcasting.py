@@ -14,11 +14,26 @@ READS_BROADCAST = frozenset(
      "dstack", "column_stack", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
      "cosine_similarity", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div",
      "scaled_dot_product_attention", "cos",
-     "sin", "exp", "log", "sqrt", "abs", "tanh", "sigmoid", "relu", "square"}
+     "sin", "exp", "log", "sqrt", "abs", "tanh", "sigmoid", "relu", "square",
+     "gather", "scatter", "scatter_add", "take_along_dim", "take_along_axis", "grid_sample",
+     "matmul", "bmm", "baddbmm", "softmax", "log_softmax", "sum", "mean", "prod", "amax", "amin",
+     "any", "all", "logsumexp", "norm"}
 )  # fmt: skip
 # In-place forms read their second operand in the same way; the first is written.
 INTO_ANOTHER = frozenset(
-    {"add_", "sub_", "mul_", "div_", "copy_", "masked_fill_", "lerp_", "addcmul_", "addcdiv_"}
+    {
+        "add_",
+        "sub_",
+        "mul_",
+        "div_",
+        "copy_",
+        "masked_fill_",
+        "lerp_",
+        "addcmul_",
+        "addcdiv_",
+        "scatter_",
+        "scatter_add_",
+    }
 )
 # Methods that give the operand itself where it has the type already, or else a copy.
 CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "long", "int", "bool", "type_as"})
@@ -29,5 +44,5 @@ VIEWS = frozenset(
 )  # fmt: skip
 OPERATORS = frozenset(
     {"Add", "Sub", "Mult", "Div", "FloorDiv", "Mod", "Pow", "Eq", "NotEq", "Lt", "LtE", "Gt", "GtE",
-     "BitAnd", "BitOr", "BitXor", "USub", "Invert"}
+     "BitAnd", "BitOr", "BitXor", "USub", "Invert", "MatMult"}
 )  # fmt: skip

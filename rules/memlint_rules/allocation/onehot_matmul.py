@@ -9,7 +9,7 @@ from typing import ClassVar
 from memlint.analysis.chains import MATMUL, PRODUCT, operation_of, short
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
 from memlint.analysis.one_hot import OneHot, is_narrow, maker, one_hot
-from memlint.analysis.uses import Uses, uses_in
+from memlint.analysis.uses import Uses, attributes_set, uses_in
 from memlint.analysis.values import Absent, Value
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
@@ -107,7 +107,7 @@ class OnehotMatmul(Rule):
     def check(self, call: Called) -> Iterator[Draft]:
         """A product; or a layer or a one-hot matrix, to be kept."""
         if call.name == _LINEAR:
-            self._keep_layer(call, uses_in(self._tree))
+            self._layers.update(attributes_set(call.node, uses_in(self._tree)))
             return
         made = operation_of(call)
         if call.name in _MAKERS:
@@ -130,14 +130,6 @@ class OnehotMatmul(Rule):
         for call, found in self._made:
             for layer in self._layers_given(call.node, uses):
                 yield self._report(layer, found, None)
-
-    def _keep_layer(self, call: Called, uses: Uses) -> None:
-        above, owner = uses.parent(call.node), uses.class_of(call.node)
-        if owner is None or not isinstance(above, ast.Assign):
-            return
-        for target in above.targets:
-            if isinstance(target, ast.Attribute):
-                self._layers.add((f"self.{target.attr}", owner))
 
     def _layers_given(self, node: ast.expr, uses: Uses) -> Iterator[ast.AST]:
         pending = [node]

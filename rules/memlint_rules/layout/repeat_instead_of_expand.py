@@ -17,7 +17,7 @@ from memlint.analysis.copies_along_axes import (
     repetition,
 )
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
-from memlint.analysis.uses import uses_in
+from memlint.analysis.uses import attributes_set, uses_in
 from memlint.analysis.values import Instance, Object
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
@@ -29,6 +29,7 @@ COPIES = frozenset(
 )  # fmt: skip
 DENSE_COPIES = frozenset({".copy", ".clone"})
 _PLACED = frozenset({".to", ".cuda", ".eval", ".train", ".requires_grad_"})
+_TABLE = "torch.nn.Embedding"
 
 _REPEATS = re.compile(r"\b(repeat|tile|repeat_interleave)\b")
 
@@ -48,7 +49,9 @@ class RepeatInsteadOfExpand(Rule):
     `broadcast_to(...).copy()` of numpy, if all repeated axes are new or known to have length 1
     (`unsqueeze`, `x[:, None]`, `keepdim=True`, `torch.zeros(1, 1, d)`) and the result is only
     read by operations that take a broadcast view as well: arithmetic, comparisons, `where`,
-    `cat`, `stack`, losses, the mask of `scaled_dot_product_attention`, a network.
+    `cat`, `stack`, `gather`, matrix products, sums, losses, the mask of
+    `scaled_dot_product_attention`, an embedding, a network. A slice like `x[:1]` or `x[-1:]`
+    counts as one of length 1.
 
     ## Why it is slow
 
@@ -122,7 +125,7 @@ class RepeatInsteadOfExpand(Rule):
     name = "repeat-instead-of-expand"
     severity = Severity.INFO
     applicability = Applicability.UNSAFE
-    calls: ClassVar[frozenset[str]] = COPIES | DENSE_COPIES | _PLACED
+    calls: ClassVar[frozenset[str]] = COPIES | DENSE_COPIES | _PLACED | {_TABLE}
     needs = Needs({_REPEATS, _copies_views}, {"torch", "numpy"}, units=[{_REPEATS, _copies_views}])
 
     def check_start(self, start: ProgramStart) -> Iterator[Draft]:
@@ -131,6 +134,7 @@ class RepeatInsteadOfExpand(Rule):
         self._numpy = "numpy" in start.source.text
         self._found: list[tuple[Called, Repetition | None]] = []
         self._networks: set[str] = set()
+        self._tables: set[tuple[str, ast.ClassDef]] = set()
         yield from ()
 
     def check(self, call: Called) -> Iterator[Draft]:
@@ -138,6 +142,9 @@ class RepeatInsteadOfExpand(Rule):
         if call.name in _PLACED:
             if isinstance(call.receiver, (Object, Instance)):
                 self._networks.update(uses_in(self._tree).names_of(call.node))
+            return
+        if call.name == _TABLE:
+            self._tables.update(attributes_set(call.node, uses_in(self._tree)))
             return
         made = operation_of(call)
         if call.name in DENSE_COPIES:
@@ -153,7 +160,9 @@ class RepeatInsteadOfExpand(Rule):
         """The copies that are read by what would take a view."""
         uses = uses_in(end.tree)
         for call, found in self._found:
-            readers = read_only_by_broadcast(call.node, uses, self._networks)
+            owner = uses.class_of(call.node)
+            tables = {name for name, one in self._tables if one is owner}
+            readers = read_only_by_broadcast(call.node, uses, self._networks | tables)
             if readers:
                 yield self._report(call, found)
 
