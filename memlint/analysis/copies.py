@@ -241,7 +241,7 @@ def taken_in_place(value: Value, *, last: bool = False) -> bool:
             return False
         lowest = -1 if last else -2
         rank = one.layout.rank
-        if rank is None and min(fastest_from_end(one.layout), default=lowest - 1) >= lowest:
+        if rank is None and _fastest_is_late(one, lowest):
             continue
         fastest = axes.fastest_axis(one.layout)
         if fastest is None or (rank is not None and rank < 2):
@@ -255,6 +255,18 @@ def taken_in_place(value: Value, *, last: bool = False) -> bool:
         if any(axis.memory is None and axis.size != 1 for axis in one.layout.axes or ()):
             return False
     return True
+
+
+def _fastest_is_late(tensor: Tensor, lowest: int) -> bool:
+    """The same of an array of unknown rank.  ``.T`` is one of matrices, and what attention
+    is given has four axes where nothing else is known."""
+    made = made_of(tensor)
+    if made is not None and made.name == ".T" and lowest == -2:
+        return True
+    found = fastest_from_end(tensor.layout)
+    if lowest == -1 and tensor.layout.loose is not None and tensor.layout.loose.swaps == ((1, 2),):
+        return True
+    return bool(found) and min(found) >= lowest
 
 
 def mask_given(value: Value) -> bool:

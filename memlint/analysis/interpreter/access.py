@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from functools import cached_property
 from typing import Literal
 
@@ -39,6 +40,7 @@ from memlint.analysis.values import (
 OWN_TRANSPOSE = re.compile(
     r"^\s*(?:[\w.]+, *)*[\w.]+\.m?T *(?:, *[\w.]+)*(?: *:[^=\n]*)? *=[^=]", re.MULTILINE
 )
+TRANSPOSES = ("T", "mT", "mH")
 INTERFACES = ("__cuda_array_interface__", "__array_interface__")
 
 
@@ -69,6 +71,8 @@ class Access(Modules):
                 if found is not None:
                     return self.operated(f".{name}", node, (base,), found)
                 return self._array_attribute(base, name, node)
+            case Object() if name in TRANSPOSES and (array := parameter_array(base)) is not None:
+                return self.attribute(array, name, node)
             case Object():
                 return self.object_attribute(base, name, node)
             case Unknown():
@@ -89,7 +93,7 @@ class Access(Modules):
         return Bound(base, name)
 
     def _unknown_attribute(self, base: Unknown, name: str, node: ast.AST) -> Value:
-        if name in ("T", "mT", "mH") and not self.has_own_transpose:
+        if name in TRANSPOSES and not self.has_own_transpose:
             found = knowledge.attribute(self.assumed_tensor(base), name, node) or UNKNOWN
             return self.operated(f".{name}", node, (base,), found)
         if name in ("shape", "ctypes", "strides") or name in INTERFACES:
@@ -324,6 +328,14 @@ def _array_of(value: Value) -> Value:
         held = value.fact("0") if isinstance(value.fact("data"), Absent) else value.fact("data")
         return held if isinstance(held, Tensor) else Unknown("call")
     return value
+
+
+def parameter_array(value: Value) -> Tensor | None:
+    """The array of a parameter of a module, which may be moved at any time."""
+    array = _array_of(value)
+    if array is value or not isinstance(array, Tensor):
+        return None
+    return replace(array, devices=frozenset())
 
 
 def _keys(node: ast.Subscript) -> list[ast.expr]:

@@ -7,6 +7,7 @@ import ast
 from memlint.analysis import knowledge
 from memlint.analysis.axes import channels_last_format, contiguous
 from memlint.analysis.formats import CONVOLUTION, convolves
+from memlint.analysis.interpreter.access import parameter_array
 from memlint.analysis.interpreter.calls import facts_of
 from memlint.analysis.interpreter.layers import CONVOLUTIONS, HELD, LAYER, NETWORK, Layers
 from memlint.analysis.interpreter.machine import UNKNOWN, name_of, text_of
@@ -101,6 +102,9 @@ class Models(Layers):
     def call_object_method(self, receiver: Object, name: str, args: Args, node: ast.AST) -> Value:
         if receiver.cls == "builtins.super":
             return self.super_method(receiver, name, args, node)
+        array = parameter_array(receiver) if knowledge.view_method(name, "torch") else None
+        if array is not None:
+            return self.call_array_method(array, name, args, node)
         if self.is_module(receiver) and (receiver.cls, name) not in self.METHODS:
             return self.module_method(receiver, name, args, node)
         return super().call_object_method(receiver, name, args, node)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import ClassVar
 
+from memlint.analysis.changes import Definitions
 from memlint.analysis.copies import (
     Copy,
     already_dense,
@@ -18,9 +19,11 @@ from memlint.analysis.copies import (
     reshape_copies,
     taken_in_place,
 )
+from memlint.analysis.elementwise_copies import ELEMENTWISE, taken_element_by_element
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
 from memlint.analysis.knowledge import Args
 from memlint.analysis.places import from_method
+from memlint.analysis.snapshots import overwritten_between
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import Made, Tensor, alternatives
 from memlint.findings import Applicability, Confidence, Severity
@@ -44,8 +47,10 @@ class RedundantContiguous(Rule):
     Reports `.contiguous()` on a tensor that is row-major already (just made, joined, gathered,
     multiplied, or copied before), and `.contiguous()` whose result goes nowhere but into
 
-    - a matrix product, `einsum`, `F.linear` or `scaled_dot_product_attention`, or
-    - `reshape` or `flatten`, which copy by themselves where the shape needs it.
+    - a matrix product, `einsum`, `F.linear` or `scaled_dot_product_attention`,
+    - `reshape` or `flatten`, which copy by themselves where the shape needs it, or
+    - arithmetic element by element, whose result is row-major all the same (of rows with gaps
+      between them), or goes into products and reductions alone.
 
     ## Why it is slow
 
@@ -62,6 +67,9 @@ class RedundantContiguous(Rule):
       function: stored, returned, captured, handed to a kernel, an extension or a collective.
     - `.contiguous().view(...)`, which is `.reshape(...)` in other words, and before a `reshape`
       that only splits axes: without the copy its result would be strided.
+    - What was copied is written into before the copy is read: the copy keeps the old values.
+    - Elementwise work that mixes orders of axes, which is slower than the copy, or whose result
+      is returned, stored, viewed or handed on.
     - A comment on the line, or on the one above, says why it is there.
     - The view has no axis with unit stride among its last two (`x[::2, ::2]`), where products
       are slow without the copy, or is broadcast.
@@ -114,17 +122,18 @@ class RedundantContiguous(Rule):
     severity = Severity.INFO
     applicability = Applicability.SAFE
     needs = Needs({".contiguous("}, {"torch"}, units=[{".contiguous("}])
-    calls: ClassVar[frozenset[str]] = PRODUCTS | RESHAPES | {".contiguous"}
+    calls: ClassVar[frozenset[str]] = PRODUCTS | RESHAPES | ELEMENTWISE | {".contiguous"}
 
     def __init__(self, options: dict[str, object] | None = None) -> None:
         super().__init__(options)
         self._tree: ast.Module | None = None
+        self._definitions: Definitions | None = None
         self._dense: dict[int, tuple[Called, list[bool | None]]] = {}
         self._taken: dict[int, Draft] = {}
 
     def check_start(self, start: ProgramStart) -> Iterator[Draft]:
         """A new program."""
-        self._tree = start.tree
+        self._tree, self._definitions = start.tree, None
         self._dense, self._taken = {}, {}
         yield from ()
 
@@ -146,8 +155,8 @@ class RedundantContiguous(Rule):
             if already_dense(copy.source) is not False:
                 continue  # told as such
             if isinstance(node, ast.Call) and not deliberate(node, called.source):
-                draft = self._before(called, copy, node)
-                if draft is not None:
+                draft = self._before(called, copy, node, uses)
+                if draft is not None and not self._is_snapshot(node, called.node, uses):
                     self._taken[id(node)] = draft
         yield from ()
 
@@ -180,7 +189,14 @@ class RedundantContiguous(Rule):
             fix=_fix(called.source, node, sure=not assumed),
         )
 
-    def _before(self, called: Called, copy: Copy, node: ast.Call) -> Draft | None:
+    def _is_snapshot(self, copy: ast.Call, reader: ast.AST, uses: Uses) -> bool:
+        if self._definitions is None and self._tree is not None:
+            self._definitions = Definitions(self._tree)
+        if self._definitions is None or not isinstance(copy.func, ast.Attribute):
+            return True
+        return overwritten_between(copy.func.value, reader, uses, self._definitions)
+
+    def _before(self, called: Called, copy: Copy, node: ast.Call, uses: Uses) -> Draft | None:
         what = called.name.rpartition(".")[2]
         if called.name in RESHAPES:
             copies = reshape_copies(copy, what, _without_first(called))
@@ -188,6 +204,18 @@ class RedundantContiguous(Rule):
                 return None
             reason = f"`{what}`, which copies by itself where the shape needs it"
             sure, confidence = copies is True, Confidence.MEDIUM
+        elif called.name in ELEMENTWISE:
+            taken = called.node
+            if not isinstance(taken, ast.expr) or not _is_fresh(called.args):
+                return None
+            serves = taken_element_by_element(copy, taken, called.operands, uses)
+            if serves is False:
+                return None
+            reason = (
+                "an operation element by element, which takes the strided view as it is: the copy "
+                "costs a pass over the tensor, and its size in memory"
+            )
+            sure, confidence = serves is True, Confidence.MEDIUM
         else:
             if not taken_in_place(copy.source, last=called.name == ATTENTION):
                 return None
@@ -208,6 +236,11 @@ class RedundantContiguous(Rule):
             related=[] if called.node.lineno == node.lineno else [Related(called.node, "here")],
             fix=_fix(called.source, node, sure=sure),
         )
+
+
+def _is_fresh(args: Args) -> bool:
+    """Whether the result is an array of its own."""
+    return not args.open and "out" not in args.keywords and "inplace" not in args.keywords
 
 
 def _without_first(called: Called) -> Args:
