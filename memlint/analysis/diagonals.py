@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from memlint.analysis.chains import given, mades, rank_of, short, swaps
-from memlint.analysis.values import Made, Object, Tensor, Value, alternatives
+from memlint.analysis.values import Absent, Made, Object, Tensor, Value, alternatives
 
 PRODUCTS = frozenset({"matmul", "mm", "bmm", "dot"})
 _MAKERS = frozenset({"diag", "diag_embed", "diagflat"})
@@ -19,10 +19,14 @@ SMALL = 16
 # What vectors are called that become the diagonal of a matrix.
 _VECTOR = re.compile(
     r"^(s|S|d|D|w|v|e|u|lam(bda)?s?_?|lmbda|sigmas?|sv|sing\w*|eig\w*|evals?\w*|degs?|degrees?|"
-    r"weights?|scales?|stds?|std_?dev\w*|vals?|values|vec\w*|diag\w*|alphas?|betas?|gammas?|norms?|"
+    r"weights?|scales?|stds?|std_?dev\w*|vals?|values|vec\w*|diag\w*|alphas?|betas?|gammas?|gains?|norms?|"
     r"(\w*_)?(inv|isqrt|sqrt|degree|deg|weights?|scales?|stds?|eigvals?|eigenvalues|evals|vals|"
     r"values|vec|vector|norms?|diag|rates?|sums?|probs|counts?|lengths|var|vars|variances?|"
     r"precision|precisions|mask|signs?))_?$"
+)
+# What small numbers are called that are added to them.
+_NUMBER = re.compile(
+    r"^_*(eps(ilon)?|tol|tiny|jitter|ridge|damp(ing)?|shrinkage|reg|lambd?a?_reg)_*$", re.IGNORECASE
 )
 
 
@@ -65,7 +69,7 @@ def _maker(value: Value) -> Made | None:
 
 def is_vector(value: Value, maker: Made) -> bool:
     """Whether ``diag`` is given a vector: by its rank, or by its name."""
-    rank = rank_of(value)
+    rank = rank_of_array(value)
     if rank is not None:
         return rank == 1
     if len(given(maker)) > 1 or maker.keywords:
@@ -73,6 +77,14 @@ def is_vector(value: Value, maker: Made) -> bool:
     node = _argument(maker)
     names = list(_names(node)) if node is not None else []
     return bool(names) and all(map(_VECTOR.match, names))
+
+
+def rank_of_array(value: Value) -> int | None:
+    """The number of axes of an array or a parameter."""
+    for one in alternatives(value):
+        if isinstance(one, Object) and one.cls == "torch.nn.Parameter":
+            return rank_of(one.fact("data") if one.fact("0") == Absent() else one.fact("0"))
+    return rank_of(value)
 
 
 def _argument(maker: Made) -> ast.expr | None:
@@ -87,10 +99,8 @@ def _argument(maker: Made) -> ast.expr | None:
 def _names(node: ast.expr) -> list[str]:
     """The arrays that an expression of elementwise operations is made of."""
     match node:
-        case ast.Name(id=name):
-            return [name]
-        case ast.Attribute(attr=name):
-            return [name]
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return [] if _NUMBER.match(name) else [name]
         case ast.BinOp(left=left, right=right) if not isinstance(node.op, ast.MatMult):
             return _names(left) + _names(right)
         case ast.UnaryOp(operand=operand):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memlint.analysis.chains import given, integer, mades, short
+from memlint.analysis.einsum import equation_of, operands_of
+from memlint.analysis.uses import Use, Uses, dotted
 from memlint.analysis.values import Absent, Const, Linear, Made, Sequence, Tensor, Value
 
 _SAME = frozenset(
@@ -12,6 +16,7 @@ _SAME = frozenset(
      "view", "reshape", "flatten", "detach", "long", "squeeze"}
 )  # fmt: skip
 FEW = 16
+_STEPS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,7 @@ class OneHot:
 
 def one_hot(value: Value) -> OneHot | None:
     """The one-hot matrix that a value is, up to casts and reshapes."""
-    for _ in range(6):
+    for _ in range(_STEPS):
         made = next(mades(value), None)
         if made is None:
             return None
@@ -56,6 +61,20 @@ def maker(made: Made) -> OneHot | None:
     return None
 
 
+def rows_and_table(product: Made) -> tuple[Value, ...]:
+    """The two factors of a product that sums over the last axis of the first."""
+    if short(product.name) != "einsum":
+        return product.inputs[:2]
+    equation, arrays = equation_of(product), operands_of(product)
+    if equation is None or len(arrays) != 2 or len(equation.operands) != 2:
+        return ()
+    for index in (0, 1):
+        rows, table = equation.operands[index], equation.operands[1 - index]
+        if rows and equation.contracted() == {rows[-1]} and set(rows) & set(table) == {rows[-1]}:
+            return arrays[index], arrays[1 - index]
+    return ()
+
+
 def _scattered(made: Made) -> OneHot | None:
     base = next(mades(made.inputs[0]), None)
     value = made.get("value", 3)
@@ -65,10 +84,87 @@ def _scattered(made: Made) -> OneHot | None:
         return None
     if integer(made.get("dim", 1)) not in (1, -1):
         return None
-    sizes = given(base)
-    if len(sizes) == 1 and isinstance(sizes[0], Sequence):
-        sizes = sizes[0].items or ()
+    sizes = _sizes(base)
     return OneHot(made, made.get("index", 2), sizes[-1]) if len(sizes) == 2 else None
+
+
+def written(value: Value, uses: Uses) -> OneHot | None:
+    """The one-hot matrix that zeros become by one write: ``z.scatter_(1, i, 1)`` or
+    ``z[numpy.arange(n), i] = 1``."""
+    for _ in range(_STEPS):
+        made = next(mades(value), None)
+        if made is None or not isinstance(made.node, ast.expr) or uses.parent(made.node) is None:
+            return None
+        if short(made.name) == "zeros":
+            base = made
+            break
+        if short(made.name) not in _SAME or not given(made):
+            return None
+        value = given(made)[0]
+    else:
+        return None
+    sizes = _sizes(base)
+    if len(sizes) != 2:
+        return None
+    writes = [use for use in _all_uses(base.node, uses) if _writes(use)]
+    if len(writes) != 1 or not _sets_ones(writes[0], uses):
+        return None
+    return OneHot(base, Absent(), sizes[-1])
+
+
+def _all_uses(node: ast.AST, uses: Uses) -> Iterator[Use]:
+    """The uses of an array, also of what casts make of it."""
+    pending = [node]
+    for _ in range(_STEPS):
+        if not pending:
+            return
+        one = pending.pop()
+        if not isinstance(one, ast.expr):
+            return
+        for use in uses.of(one):
+            yield use
+            if use.kind == "receiver" and use.name in _SAME:
+                pending.append(use.node)
+
+
+def _writes(use: Use) -> bool:
+    if use.kind in ("written", "updated"):
+        return True
+    return use.kind == "receiver" and use.name.endswith("_") and not use.name.endswith("__")
+
+
+def _sets_ones(write: Use, uses: Uses) -> bool:
+    """Whether a write stores a one in each row."""
+    match write.node:
+        case ast.Call(func=ast.Attribute(attr="scatter_"), args=args, keywords=keywords):
+            named = {one.arg: one.value for one in keywords}
+            axis = args[0] if args else named.get("dim")
+            one = args[2] if len(args) > 2 else named.get("value", named.get("src"))
+            return _number(axis) in (1, -1) and _number(one) == 1
+        case ast.Subscript(slice=ast.Tuple(elts=[ast.Call(func=func), _])):
+            above = uses.parent(write.node)
+            return (
+                dotted(func).rpartition(".")[2] == "arange"
+                and isinstance(above, ast.Assign)
+                and _number(above.value) == 1
+            )
+    return False
+
+
+def _number(node: ast.expr | None) -> float | None:
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return number
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+            return -number
+    return None
+
+
+def _sizes(zeros: Made) -> tuple[Value, ...]:
+    sizes = given(zeros) or (zeros.get("size"),)
+    if isinstance(sizes[0], Sequence):
+        return sizes[0].items or ()
+    return sizes
 
 
 def is_narrow(found: OneHot, other: Value) -> bool:

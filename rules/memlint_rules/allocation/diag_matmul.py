@@ -13,6 +13,7 @@ from memlint.analysis.diagonals import (
     diagonal_factor,
     is_small,
     product_under_diagonal,
+    rank_of_array,
 )
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.uses import uses_in
@@ -152,7 +153,7 @@ class DiagMatmul(Rule):
             f"this product with a diagonal matrix only scales {rows}, but makes a dense n x n "
             "matrix and multiplies with all its zeros: n times the work and memory of a scaling",
             "multiply with the vector: `d[:, None] * M` scales rows, `M * d` columns",
-            confidence=Confidence.HIGH if rank_of(factor.vector) == 1 else Confidence.MEDIUM,
+            confidence=Confidence.HIGH if rank_of_array(factor.vector) == 1 else Confidence.MEDIUM,
             related=[Related(factor.maker.node, "the diagonal matrix is made here")],
             fix=_scaling_fix(call.node, factor, call.source),
         )

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import ClassVar
 
 from memlint.analysis.chains import MATMUL, PRODUCT, operation_of, short
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
-from memlint.analysis.one_hot import OneHot, is_narrow, maker, one_hot
+from memlint.analysis.one_hot import (
+    OneHot,
+    is_narrow,
+    maker,
+    one_hot,
+    rows_and_table,
+    written,
+)
 from memlint.analysis.uses import Uses, attributes_set, uses_in
 from memlint.analysis.values import Absent, Value
 from memlint.findings import Applicability, Confidence, Severity
@@ -17,11 +25,13 @@ from memlint.source.model import Source
 
 _PRODUCTS = frozenset(
     {"operator.matmul", "torch.matmul", "torch.mm", ".matmul", ".mm", ".dot", "numpy.dot",
-     "numpy.matmul", "torch.nn.functional.linear"}
+     "numpy.matmul", "torch.nn.functional.linear", "torch.einsum", "numpy.einsum"}
 )  # fmt: skip
 _MAKERS = frozenset({"torch.nn.functional.one_hot", ".scatter_", ".scatter", "operator.getitem"})
 _CASTS = frozenset({"float", "to", "type", "half", "double", "view", "reshape", "flatten"})
 _LINEAR = "torch.nn.Linear"
+# ``z[np.arange(n), y] = 1``
+_BY_PLACE = re.compile(r"\[\s*(\w+\.)?arange\(.*\]\s*=\s*1")
 
 
 class OnehotMatmul(Rule):
@@ -30,8 +40,8 @@ class OnehotMatmul(Rule):
     ## What it does
 
     Reports a product whose first factor is a one-hot matrix: `F.one_hot(i, n).float() @ W`,
-    `np.eye(n)[labels] @ W`, `torch.zeros(b, n).scatter_(1, i, 1) @ W`, and an `nn.Linear` that
-    is given one. All of them pick rows of `W`.
+    `np.eye(n)[labels] @ W`, `torch.zeros(b, n).scatter_(1, i, 1) @ W`, zeros that one write makes a
+    one-hot matrix, and an `nn.Linear` that is given one. All of them pick rows of `W`.
 
     ## Why it is slow
 
@@ -90,11 +100,11 @@ class OnehotMatmul(Rule):
     applicability = Applicability.UNSAFE
     calls: ClassVar[frozenset[str]] = _PRODUCTS | _MAKERS | {_LINEAR}
     needs = Needs(
-        {"one_hot", "eye(", "identity(", "scatter"},
+        {"one_hot", "eye(", "identity(", "scatter", _BY_PLACE},
         {"torch", "numpy"},
-        {MATMUL, PRODUCT, "inear("},
-        units=[{"one_hot", "eye(", "identity(", "scatter"}],
-        values=[{MATMUL, PRODUCT, "inear("}],
+        {MATMUL, PRODUCT, "inear(", "einsum"},
+        units=[{"one_hot", "eye(", "identity(", "scatter", _BY_PLACE}],
+        values=[{MATMUL, PRODUCT, "inear(", "einsum"}],
     )
 
     def check_start(self, start: ProgramStart) -> Iterator[Draft]:
@@ -115,10 +125,11 @@ class OnehotMatmul(Rule):
             if found is not None and not is_narrow(found, Absent()):
                 self._made.append((call, found))
             return
-        if len(made.inputs) < 2:
+        factors = rows_and_table(made)
+        if len(factors) != 2:
             return
-        first, second = made.inputs[:2]
-        found = one_hot(first)
+        first, second = factors
+        found = one_hot(first) or written(first, uses_in(self._tree))
         if found is None or is_narrow(found, second) or _is_weighted(second):
             return
         fix = None if short(call.name) == "linear" else _fix(call.node, found, call.source)
