@@ -64,3 +64,12 @@ def unwrapped_again(node: ast.AST, tree: ast.Module) -> bool:
 def scope_text(node: ast.AST, tree: ast.Module) -> str:
     """The function, class or module around a node, as text."""
     return ast.unparse(uses_in(tree).scope_of(node))
+
+
+def assigned_in(scope: ast.AST, name: str) -> Iterator[ast.expr]:
+    """What is assigned to a name anywhere in a function or module."""
+    for one in ast.walk(scope):
+        if isinstance(one, ast.Assign) and any(
+            isinstance(target, ast.Name) and target.id == name for target in one.targets
+        ):
+            yield one.value

@@ -10,8 +10,10 @@ from math import prod
 from memlint.analysis.events import Loop
 from memlint.analysis.knowledge.array_makers import is_array
 from memlint.analysis.knowledge.python_objects import (
+    FOLDERS,
     HANDED_ON,
     ITERATORS,
+    JOINING,
     NAMES,
     NUMBERS,
     PARSERS,
@@ -20,6 +22,7 @@ from memlint.analysis.knowledge.python_objects import (
     STRINGS,
     TABLE_METHODS,
     TABLES,
+    UNPICKLED,
 )
 from memlint.analysis.values import (
     Absent,
@@ -47,10 +50,12 @@ _DEEPEST = 6
 
 @dataclass(slots=True)
 class Growth:
-    """The loops in which a collection grows, and the collections that are added to it."""
+    """The loops in which a collection grows, the collections that are added to it, and those
+    that it was made of as a copy."""
 
     loops: dict[int, Loop] = field(default_factory=dict)
     fed: list[Value] = field(default_factory=list)
+    copied: list[Value] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +69,14 @@ class Held:
 
 
 class Kept:
-    """Judges values; ``growth`` tells how a list or dictionary made at a place grows."""
+    """Judges values; ``growth`` tells how a list or dictionary made at a place grows.
 
-    def __init__(self, growth: Callable[[Site], Growth | None]) -> None:
+    ``records`` says that the entries are used as dictionaries: what a pickle gives are Python
+    objects then."""
+
+    def __init__(self, growth: Callable[[Site], Growth | None], *, records: bool = False) -> None:
         self._growth = growth
+        self._records = records
 
     def held(self, value: Value, depth: int = 0) -> Held | None:
         """What Python objects a value keeps in bulk; ``None`` where it is not known to."""
@@ -84,6 +93,11 @@ class Kept:
                 return Held("a data frame", sure=False, table=True)
             case Object(cls=cls) if cls in READERS:
                 return Held("a list of rows", sure=True)
+            case Object(cls="builtins.zip" | "builtins.enumerate", facts=facts):
+                light = _light(fact for _, fact in facts)
+                return Held("a list of tuples", True) if light and self._counts(value) else None
+            case Bound(Object(cls=cls), "samples" | "imgs") if cls in FOLDERS:
+                return Held("a list of tuples", sure=True)
             case Tensor() | Unknown():
                 made = made_of(value)
                 return self._of_made(made, depth) if made is not None else None
@@ -96,6 +110,8 @@ class Kept:
         if name in READERS:
             what = "a list of strings" if name in NAMES else f"what `{name}` gives"
             return Held(what, sure=True)
+        if name in UNPICKLED and self._records and _may_be_objects(made):
+            return Held(f"what `{name}` gives", sure=True)
         if name in TABLES:
             return Held("a data frame", sure=True, table=True)
         first = made.inputs[0] if made.inputs else Absent()
@@ -108,6 +124,11 @@ class Kept:
                 return None
             what = "lines" if "lines" in name else "paths" if name in _PATHS else "objects"
             return Held(f"a list of {what}", sure=True)
+        if name in (".get", ".pop") and isinstance(made.get("", 1), Const):
+            held = self.held(first, depth + 1)
+            return held if held is not None and _is_part(made) else None
+        if name in JOINING:
+            return self._of_joined(first, depth)
         if name == ".split" and _made_by(first, ".read", ".read_text"):
             return Held("a list of strings", sure=True)
         if name in TABLE_METHODS or name == "operator.getitem":
@@ -121,8 +142,17 @@ class Kept:
             held = next((h for v in made.inputs[:2] if (h := self.held(v, depth + 1))), None)
             if held is not None and held.what.startswith("a dictionary") and name in _LISTS:
                 return Held("a list of keys", held.sure)
+            if held is not None and held.table and name in _LISTS:
+                return Held("a list of objects", held.sure)
             return held and Held(held.what, held.sure)
         return None
+
+    def _of_joined(self, lists: Value, depth: int) -> Held | None:
+        """What there is in several lists: ``sum(lists, [])``."""
+        if isinstance(lists, Sequence):
+            parts = lists.items if lists.items is not None else (lists.element,)
+            return next((h for v in parts if (h := self.held(v, depth + 1))), None)
+        return self.held(lists, depth + 1)
 
     def _is_table(self, value: Value, depth: int) -> bool:
         """A table, or a column of one."""
@@ -147,15 +177,14 @@ class Kept:
             made = made_of(_last(value.element))
             return self._of_made(made, depth + 1) if made is not None else None
         growth = self._growth(value.site) if value.site is not None else None
-        loops = list(growth.loops.values()) if growth else []
-        if _few(loops):
+        if _few(self._loops_of(growth)):
             return None
         if growth:
-            for one in growth.fed:
+            for one in (*growth.fed, *growth.copied):
                 fed = self.held(one, depth + 1)
                 if fed is not None:
-                    return fed
-        many = any(self._many(loop) for loop in loops)
+                    return fed if one in growth.fed else _relisted(fed, value.kind)
+        many = self._grows_much(growth)
         kind = self._kind(value.element, many=many)
         return Held(f"a {value.kind} of {kind}", sure=many) if kind else None
 
@@ -167,12 +196,30 @@ class Kept:
         if value.complete or value.site is None:
             return None
         growth = self._growth(value.site)
-        loops = list(growth.loops.values()) if growth else []
-        if not loops or _few(loops):
+        if _few(self._loops_of(growth)):
             return None
-        many = any(self._many(loop) for loop in loops)
+        many = self._grows_much(growth)
         kind = self._kind(value.get(""), many=many)
         return Held(f"a dictionary of {kind}", sure=many) if kind and many else None
+
+    def _loops_of(self, growth: Growth | None) -> list[Loop]:
+        """The loops that a collection grows in, and those of what it is a copy of."""
+        if growth is None:
+            return []
+        loops = list(growth.loops.values())
+        for one in growth.copied:
+            if isinstance(one, (Sequence, Mapping)) and one.site is not None:
+                inner = self._growth(one.site)
+                loops += inner.loops.values() if inner is not None else ()
+        return loops
+
+    def _grows_much(self, growth: Growth | None) -> bool:
+        copied = growth.copied if growth is not None else ()
+        return any(map(self._many, self._loops_of(growth))) or any(map(self._counts, copied))
+
+    def _counts(self, value: Value) -> bool:
+        """Whether what a collection is made of has as many entries as a file or a folder."""
+        return not isinstance(value, (Sequence, Mapping)) and self._yields_many(value)
 
     def _many(self, loop: Loop) -> bool:
         """Whether a loop runs over what has as many entries as a file or a folder."""
@@ -224,6 +271,8 @@ def _kind_of(value: Value, *, many: bool) -> str | None:
             return f"`{cls.node.name}` objects" if many else None
         case Tensor():
             return ""
+        case Bound(Unknown(made=made), "path" | "name") if _source(made) in ITERATORS:
+            return "strings"
         case Unknown(made=made):
             if made is not None and made.name in STRINGS:
                 return "strings"
@@ -295,6 +344,18 @@ def _iterates(value: Value) -> bool:
     return any(
         (made := made_of(one)) is not None and made.name in ITERATORS for one in alternatives(value)
     )
+
+
+def _relisted(held: Held, kind: str) -> Held:
+    """What is held by a list of the entries of something."""
+    if held.what.startswith("a dictionary"):
+        return Held(f"a {kind} of keys", held.sure)
+    _, of, entries = held.what.partition(" of ")
+    return Held(f"a {kind} of {entries}" if of else held.what, held.sure)
+
+
+def _may_be_objects(made: Made) -> bool:
+    return made.name != "numpy.load" or made.get("allow_pickle", 2) == Const(True)
 
 
 def _made_by(value: Value, *names: str) -> bool:

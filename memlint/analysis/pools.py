@@ -11,6 +11,7 @@ from memlint.analysis.events import Called
 from memlint.analysis.interpreter.workers import POOLS
 from memlint.analysis.invariance import Invariance
 from memlint.analysis.knowledge import ITEMSIZE
+from memlint.analysis.knowledge.array_makers import is_array
 from memlint.analysis.uses import FUNCTIONS, Uses, uses_in
 from memlint.analysis.values import (
     Absent,
@@ -34,6 +35,8 @@ _CONTEXTS = ("multiprocessing.get_context", "torch.multiprocessing.get_context")
 SMALL = 64 * 1024
 _FRAMES = ("pandas.read_", "polars.read_", "pandas.DataFrame", "polars.DataFrame")
 _NOT_COPIED = frozenset({"numpy.memmap", "numpy.frombuffer", "numpy.ndarray", "numpy.lib.format"})
+
+_AS_IT_IS = frozenset({"numpy.asarray", "numpy.asanyarray", "numpy.ascontiguousarray"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +233,13 @@ def _is_zip(value: Value, expression: ast.expr) -> bool:
 def _is_copied(value: Value) -> bool:
     if _is_frame(value):
         return True
+    made = made_of(value)
     if isinstance(value, Unknown):
-        return value.origin == "numpy"
+        if made is not None and _is_shared(made):
+            return False
+        return value.origin == "numpy" or is_array(value)
     if not isinstance(value, Tensor) or value.lib != "numpy" or value.layout.rank == 0:
         return False
-    made = made_of(value)
     return not (made is not None and _is_shared(made)) and not _is_small(value)
 
 
@@ -242,6 +247,9 @@ def _is_shared(made: Made) -> bool:
     """Memory that is mapped, or belongs to something else."""
     if made.name in _NOT_COPIED:
         return True
+    if made.name in _AS_IT_IS and made.inputs:
+        inner = made_of(made.inputs[0])
+        return inner is not None and _is_shared(inner)
     return made.name == "numpy.load" and not isinstance(made.get("mmap_mode"), Absent)
 
 

@@ -17,10 +17,26 @@ _MOST_CALLS = 3
 
 @dataclass(slots=True)
 class Samples:
-    """``direct`` attributes are taken by the index itself, ``keyed`` ones by what was taken so."""
+    """``direct`` attributes are taken by the index itself, ``keyed`` ones by what was taken so.
+
+    ``by_field`` ones are taken by a part of that, ``self.marks[info["id"]]``.  The entries of
+    ``records`` are used as dictionaries, none of whose values is used as an array."""
 
     direct: set[str] = field(default_factory=set)
     keyed: set[str] = field(default_factory=set)
+    by_field: set[str] = field(default_factory=set)
+    records: set[str] = field(default_factory=set)
+    _arrays: set[str] = field(default_factory=set)
+
+    def note_use(self, entry: str, node: ast.AST) -> None:
+        """The entry of an attribute is taken by a key at ``node``; the result is an array if
+        something of arrays is asked of it there."""
+        (self._arrays if _wants_array(node) else self.records).add(entry)
+
+    def settle(self) -> None:
+        """Let go of what was noted too early."""
+        self.keyed -= self.direct
+        self.records -= self._arrays
 
 
 def samples_of(classes: Sequence[ast.ClassDef]) -> Samples:
@@ -35,7 +51,7 @@ def samples_of(classes: Sequence[ast.ClassDef]) -> Samples:
         method = methods.get(name)
         if method is not None:
             found.direct |= set(_counted(method) if name == "__len__" else _gone_through(method))
-    found.keyed -= found.direct
+    found.settle()
     return found
 
 
@@ -60,9 +76,14 @@ def _taken(
     names = _parameters(method)
     own = names[0] if names else ""
     keys: set[str] = set()
+    entries: dict[str, str] = {}
     for node in _in_order(method):
+        for entry in _used_as_record(node, own, indices, entries):
+            found.note_use(entry, node)
         match node:
             case ast.Assign(targets=[target], value=value):
+                if isinstance(target, ast.Name) and _takes(value, own, indices):
+                    entries[target.id] = _root(value, own)
                 bound = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
                 if any(_takes(part, own, indices) for part in ast.walk(value)):
                     keys |= bound - indices
@@ -79,6 +100,8 @@ def _taken(
                     or any(_takes(part, own, indices) for part in ast.walk(node.slice))
                 ):
                     found.keyed.add(attribute)
+                elif attribute and _names(node.slice) & keys:
+                    found.by_field.add(attribute)
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=called), args=args):
                 helper = methods.get(called)
                 if name != own or helper is None or depth >= _MOST_CALLS:
@@ -107,6 +130,30 @@ def _takes(node: ast.AST, own: str, indices: set[str]) -> bool:
         and bool(_root(node.value, own))
         and bool(_names_outside_subscripts(node.slice) & indices)
     )
+
+
+def _used_as_record(
+    node: ast.AST, own: str, indices: set[str], entries: dict[str, str]
+) -> Iterator[str]:
+    """The attributes of which an entry is taken by a string in what is directly at ``node``."""
+    for part in (node, *ast.iter_child_nodes(node)):
+        match part:
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str())):
+                if name in entries:
+                    yield entries[name]
+            case ast.Subscript(value=taken, slice=ast.Constant(value=str())) if _takes(
+                taken, own, indices
+            ):
+                yield _root(taken, own)
+
+
+def _wants_array(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(attr="from_numpy" | "as_tensor")):
+            return True
+        case ast.Attribute(attr="shape" | "astype" | "dtype" | "ndim" | "reshape" | "size"):
+            return True
+    return False
 
 
 def _root(node: ast.AST, own: str) -> str:

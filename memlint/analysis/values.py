@@ -294,11 +294,7 @@ def alternatives(value: Value) -> tuple[Value, ...]:
 
 def join(values: Iterable[Value]) -> Value:
     """The least value that stands for each of ``values``."""
-    flat: list[Value] = []
-    for value in values:
-        for one in alternatives(value):
-            if one not in flat:
-                flat.append(one)
+    flat = list(dict.fromkeys(one for value in values for one in alternatives(value)))
     if len(flat) == 1:
         return flat[0]
     if not flat:

@@ -88,6 +88,7 @@ class Calls(Activations):
                     positional.extend(spread.items)
                 else:
                     is_open = True
+                    self.spread[id(node)] = spread
                     positional.append(self.element(spread))
             else:
                 positional.append(self.evaluate(argument))
@@ -106,7 +107,8 @@ class Calls(Activations):
             return False
         mappings = [one for one in options if isinstance(one, Mapping)]
         for key in dict.fromkeys(k for m in mappings for k, _ in m.items):
-            keywords[key] = join(m.get(key) for m in mappings)
+            if key:
+                keywords[key] = join(m.get(key) for m in mappings)
         return all(m.complete for m in mappings)
 
     def call(self, callee: Value, args: Args, node: ast.AST) -> Value:
@@ -200,6 +202,7 @@ class Calls(Activations):
                 loaders=receiver.loaders,
                 devices=receiver.devices,
                 made=receiver.made,
+                graphs=receiver.graphs,
             )
             element = inner if name == "values" else Sequence("tuple", (UNKNOWN, inner))
             return Sequence("iterator", None, element)

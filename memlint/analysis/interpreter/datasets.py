@@ -11,12 +11,14 @@ from memlint.analysis.interpreter.machine import UNKNOWN, name_of, text_of
 from memlint.analysis.interpreter.records import LoaderRecord
 from memlint.analysis.kept import Growth, Kept
 from memlint.analysis.knowledge import Args, SliceValue
+from memlint.analysis.knowledge.python_objects import READERS
 from memlint.analysis.samples import Samples, methods_of, samples_of, work_of
 from memlint.analysis.values import (
     Absent,
     Class,
     Function,
     Instance,
+    Made,
     Mapping,
     Object,
     Partial,
@@ -33,6 +35,8 @@ SUBSET = "torch.utils.data.Subset"
 # Bases that say nothing of how objects of a class are pinned.
 NEUTRAL_BASES = ("builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol")
 _DEEPEST = 3
+_MOST_VALUES = 40
+NOTHING = Made("", ast.Pass(), ())
 
 
 class Datasets(Devices):
@@ -76,6 +80,16 @@ class Datasets(Devices):
             self._note_growth(base.site, None)
         super()._store_item(base, items, value)
 
+    def _updated(self, receiver: Mapping, name: str, args: Args, key: str | None) -> Mapping:
+        if name == "setdefault" and key is None and receiver.site is not None:
+            self._note_growth(receiver.site, None)
+        return super()._updated(receiver, name, args, key)
+
+    def note_copied(self, site: Site, source: Value) -> None:
+        growth = self._growth.setdefault(site, Growth())
+        if not any(source is one for one in growth.copied):
+            growth.copied.append(source)
+
     def _note_growth(self, site: Site, fed: Value | None) -> None:
         growth = self._growth.setdefault(site, Growth())
         first = getattr(site.node, "lineno", 0)
@@ -103,7 +117,8 @@ class Datasets(Devices):
             last = node.value if isinstance(node, ast.DictComp) else node.elt
             loops = self._comprehended.get(id(last), ())[-len(node.generators) :]
             growth = growth or Growth()
-            return Growth({**growth.loops, **{id(one): one for one in loops}}, growth.fed)
+            every = {**growth.loops, **{id(one): one for one in loops}}
+            return Growth(every, growth.fed, growth.copied)
         return growth
 
     def note_moves(self, value: Value, name: str, args: Args, node: ast.AST) -> frozenset[str]:
@@ -250,11 +265,11 @@ class Datasets(Devices):
         self, instance: Instance, loaders: list[LoaderBuilt]
     ) -> Iterator[DatasetAttribute]:
         samples = samples_of([c.node for c in self.lineage(instance.cls)])
-        judge = Kept(self._growth_of)
         attributes = self.heap.of(instance.site)
         for name, value in attributes.items():
             if not self._holds_samples(name, samples, attributes):
                 continue
+            judge = Kept(self._growth_of, records=name in samples.records)
             held = judge.held(value)
             node = self._stored_at(instance.site, name, value, judge)
             if held is None or node is None:
@@ -273,14 +288,51 @@ class Datasets(Devices):
     def _holds_samples(self, name: str, samples: Samples, attributes: dict[str, Value]) -> bool:
         if name in samples.direct:
             return True
-        if name not in samples.keyed:
+        mapped = isinstance(attributes[name], Mapping)
+        if name not in (samples.keyed | samples.by_field if mapped else samples.keyed):
             return False
-        made = made_of(attributes[name])
-        return made is not None and any(
-            _comes_from(attributes[other], made.node)
-            for other in samples.direct
-            if other in attributes
+        others = [attributes[other] for other in samples.direct if other in attributes]
+        keyed = attributes[name]
+        if isinstance(keyed, Mapping):
+            return any(self._lists_keys(other, keyed) for other in others) or (
+                _holds_lists(keyed)
+                and not self._readers_of(keyed).isdisjoint(
+                    reader for other in others for reader in self._readers_of(other)
+                )
+            )
+        made = made_of(keyed)
+        return made is not None and any(_comes_from(other, made.node) for other in others)
+
+    def _lists_keys(self, value: Value, mapping: Mapping) -> bool:
+        """Whether a list was made of a dictionary: ``sorted(table)``."""
+        made = made_of(value)
+        given = made.inputs if made is not None else ()
+        growth = self._growth_of(value.site) if isinstance(value, Sequence) and value.site else None
+        copied = growth.copied if growth is not None else ()
+        return any(
+            isinstance(one, Mapping) and one.site is mapping.site
+            for whole in (*given, *copied)
+            for one in (whole, *((made_of(whole) or NOTHING).inputs))
         )
+
+    def _readers_of(self, value: Value) -> set[ast.AST]:
+        """The calls that read the files which the entries of a collection come from."""
+        pending, found = [value], set[ast.AST]()
+        for _ in range(_MOST_VALUES):
+            if not pending:
+                break
+            one = pending.pop()
+            if isinstance(one, (Sequence, Mapping)) and one.site is not None:
+                growth = self._growth_of(one.site)
+                if growth is not None:
+                    pending += [v for loop in growth.loops.values() if (v := loop.iterates)]
+                    pending += growth.copied
+            made = made_of(one)
+            if made is not None:
+                pending += made.inputs[:1]
+                if made.name in READERS:
+                    found.add(made.node)
+        return found
 
     def _stored_at(self, site: Site, name: str, value: Value, judge: Kept) -> ast.Attribute | None:
         """Where the attribute gets what it keeps, or the list that will hold it."""
@@ -293,6 +345,12 @@ class Datasets(Devices):
                 if isinstance(one, (Sequence, Mapping)) and one.site in own:
                     return node
         return None
+
+
+def _holds_lists(mapping: Mapping) -> bool:
+    """Whether a dictionary groups entries by something: each of its values is a list."""
+    held = alternatives(mapping.get(""))
+    return all(isinstance(one, Sequence) and one.kind == "list" for one in held)
 
 
 def _joined(one: DatasetAttribute, other: DatasetAttribute) -> DatasetAttribute:

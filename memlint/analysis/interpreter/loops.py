@@ -294,7 +294,7 @@ class Loops(Nests):
         first = node.generators[0]
         outer = self.scope
         iterable = self.evaluate(first.iter)
-        site = self.sites.at(node) if kind == "list" else None
+        site = self.sites.at(node)
         self.scope = Scope("comprehension", outer)
         try:
             if (

@@ -59,6 +59,8 @@ class Machine:
         self.functions: list[tuple[Function, Value | None]] = []
         self.classes: list[Class] = []
         self.entered: set[int] = set()
+        # What calls spread as arguments (``f(*rows)``) where its length is not known.
+        self.spread: dict[int, Value] = {}
         self.loaders: dict[Site, LoaderRecord] = {}
         self.models: dict[Site, ModelRecord] = {}
         self.events: list[Event] = []
@@ -149,6 +151,14 @@ def _replace_in(variables: dict[str, Value], site: Site, new: Value) -> None:
     for name, value in variables.items():
         if isinstance(value, (Mapping, Sequence)) and value.site is site:
             variables[name] = new
+        elif isinstance(value, Mapping) and any(
+            isinstance(held, (Mapping, Sequence)) and held.site is site for _, held in value.items
+        ):
+            items = tuple(
+                (key, new if isinstance(held, (Mapping, Sequence)) and held.site is site else held)
+                for key, held in value.items
+            )
+            variables[name] = Mapping(items, value.complete, value.site)
 
 
 def name_of(value: Value) -> str:

@@ -1,4 +1,4 @@
-"""Objects of the program's own classes, and Python's containers and built-in functions."""
+"""Objects of the program's own classes, and Python's built-in functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import ast
 from memlint.analysis import knowledge
 from memlint.analysis.interpreter.access import key_values
 from memlint.analysis.interpreter.calls import Handler, facts_of
-from memlint.analysis.interpreter.loops import Loops
+from memlint.analysis.interpreter.containers import Containers
 from memlint.analysis.interpreter.machine import UNKNOWN, name_of
 from memlint.analysis.knowledge import Args, SliceValue
 from memlint.analysis.values import (
@@ -27,43 +27,13 @@ from memlint.analysis.values import (
     Value,
     alternatives,
     deps_of,
-    join,
-    loaders_of,
 )
 
 # Objects of NumPy that put arrays together when they are subscripted.
 CONCATENATING = frozenset({"numpy.r_", "numpy.c_"})
-PASS_THROUGH = (
-    "builtins.iter",
-    "builtins.list",
-    "builtins.tuple",
-    "builtins.reversed",
-    "builtins.sorted",
-    "copy.copy",
-    "copy.deepcopy",
-    "itertools.cycle",
-    "itertools.islice",
-    "tqdm.tqdm",
-    "tqdm.auto.tqdm",
-    "tqdm.notebook.tqdm",
-    "tqdm.rich.tqdm",
-    "rich.progress.track",
-    "torch.nn.parallel.DistributedDataParallel",
-    "torch.nn.parallel.DataParallel",
-    "torch.distributed.fsdp.FullyShardedDataParallel",
-    "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
-    "torch.nn.utils.spectral_norm",
-    "torch.nn.utils.weight_norm",
-    "torch.nn.utils.remove_spectral_norm",
-    "torch.nn.utils.remove_weight_norm",
-    "torch.nn.utils.parametrizations.spectral_norm",
-    "torch.nn.utils.parametrizations.weight_norm",
-    "torch.nn.utils.parametrizations.orthogonal",
-)
 KEPT_AS_OBJECTS = (
     "builtins.range",
     "builtins.enumerate",
-    "builtins.zip",
     "builtins.map",
     "numba.prange",
     "numba.pndindex",
@@ -82,8 +52,8 @@ FORGETFUL = (
 )  # fmt: skip
 
 
-class Objects(Loops):
-    """Classes, instances, containers."""
+class Objects(Containers):
+    """Classes, instances, built-in functions."""
 
     # Attribute access
 
@@ -240,99 +210,7 @@ class Objects(Loops):
             return self.construct(receiver, Args((), {}, True), node)
         return self.wrapped(args)
 
-    # Lists and dictionaries
-
-    def call_list_method(self, receiver: Sequence, name: str, args: Args, node: ast.AST) -> Value:
-        first = args.get("", 0)
-        if receiver.site is not None and name in ("append", "add", "insert", "extend"):
-            added = args.get("", 1) if name == "insert" else first
-            self.replace_object(receiver.site, self._grown(receiver, name, added))
-            return Const(None)
-        if name in ("pop", "popleft"):
-            return self.element(receiver)
-        if name == "copy":
-            return Sequence(receiver.kind, receiver.items, receiver.element, self.sites.at(node))
-        return UNKNOWN
-
-    def _grown(self, receiver: Sequence, name: str, added: Value) -> Sequence:
-        if name == "extend":
-            if (
-                isinstance(added, Sequence)
-                and added.items is not None
-                and receiver.items is not None
-            ):
-                return Sequence(receiver.kind, receiver.items + added.items, UNKNOWN, receiver.site)
-            added = self.element(added)
-        in_loop = bool(self.frame.loops)
-        if receiver.items is not None and name == "append" and not in_loop:
-            return Sequence(receiver.kind, (*receiver.items, added), UNKNOWN, receiver.site)
-        known = list(receiver.items) if receiver.items is not None else [receiver.element]
-        return Sequence(receiver.kind, None, join([*known, added]), receiver.site)
-
-    def call_dict_method(self, receiver: Mapping, name: str, args: Args, node: ast.AST) -> Value:
-        first = args.get("", 0)
-        key = first.value if isinstance(first, Const) and isinstance(first.value, str) else None
-        match name:
-            case "update" | "setdefault" if receiver.site is not None:
-                self.replace_object(receiver.site, self._updated(receiver, name, args, key))
-                return args.get("", 1) if name == "setdefault" else Const(None)
-            case "get" | "pop":
-                found = receiver.get(key) if key is not None else UNKNOWN
-                if name == "pop" and key is not None and receiver.site is not None:
-                    rest = tuple(i for i in receiver.items if i[0] != key)
-                    popped = Mapping(rest, receiver.complete, receiver.site)
-                    self.replace_object(receiver.site, popped)
-                if isinstance(found, Absent):
-                    default = args.get("", 1)
-                    return Const(None) if isinstance(default, Absent) else default
-                return found
-            case "copy":
-                return Mapping(receiver.items, receiver.complete, self.sites.at(node))
-            case "items":
-                pairs = [Sequence("tuple", (Const(k), v)) for k, v in receiver.items]
-                return Sequence("iterator", None, join(pairs) if pairs else UNKNOWN)
-            case "values":
-                values = tuple(v for _, v in receiver.items)
-                if receiver.complete:
-                    return Sequence("iterator", values)
-                return Sequence("iterator", None, join(values) if values else UNKNOWN)
-        return UNKNOWN
-
-    def _updated(self, receiver: Mapping, name: str, args: Args, key: str | None) -> Mapping:
-        items = dict(receiver.items)
-        complete = receiver.complete
-        if name == "setdefault":
-            if key is None:
-                return Mapping(receiver.items, False, receiver.site)
-            old = receiver.get(key)
-            default = args.get("", 1)
-            kept = [v for v in alternatives(old) if not isinstance(v, Absent)]
-            items[key] = join([*kept, default]) if Absent() in alternatives(old) else old
-            return Mapping(tuple(items.items()), complete, receiver.site)
-        for one in alternatives(args.get("", 0)) if args.positional else ():
-            if isinstance(one, Mapping):
-                items.update(one.items)
-                complete = complete and one.complete
-            else:
-                complete = False
-        items.update(args.keywords)
-        return Mapping(tuple(items.items()), complete and not args.open, receiver.site)
-
     # Built-in functions
-
-    def _pass_through(self, args: Args, node: ast.AST) -> Value | None:
-        first = args.get("", 0)
-        if isinstance(first, Absent):
-            first = next(iter(args.keywords.values()), Absent())
-        if isinstance(first, Absent):
-            return Sequence("list", (), UNKNOWN, self.sites.at(node))
-        if isinstance(first, Object) and first.cls == "builtins.map":
-            return Sequence("list", None, self.element(first), self.sites.at(node))
-        if isinstance(first, (Sequence, Object, Instance)) or loaders_of(first):
-            if isinstance(first, Sequence) and first.site is not None:
-                return Sequence(first.kind, first.items, first.element, self.sites.at(node))
-            return first
-        return first if isinstance(first, Unknown) else None
 
     def _same_memory(self, args: Args, node: ast.AST) -> Value | None:
         first = args.get("data", 0)
@@ -343,22 +221,11 @@ class Objects(Loops):
         first = args.get("ndarray", 0)
         return Unknown("call") if isinstance(first, Unknown) and first.loaders else None
 
-    def _chain(self, args: Args, node: ast.AST) -> Value:
-        if len(args.positional) == 1 and not args.open:
-            found = self._pass_through(args, node)
-            return UNKNOWN if found is None else found
-        element = join([self.element(one) for one in args.positional] or [UNKNOWN])
-        return Sequence("iterator", None, element)
-
     def _keep(self, name: str, args: Args, node: ast.AST) -> Value:
         return Object(name, self.sites.at(node), facts_of(args))
 
     def _next(self, args: Args, node: ast.AST) -> Value:
         return self.element(args.get("", 0))
-
-    def _dict_function(self, args: Args, node: ast.AST) -> Value:
-        start = Mapping((), True, self.sites.at(node))
-        return self._updated(start, "update", args, None)
 
     def _set_grad(self, args: Args, node: ast.AST) -> Value:
         """``torch.set_grad_enabled``: a context manager, and by itself a switch."""
@@ -428,18 +295,14 @@ def _kept(name: str) -> Handler:
     return lambda self, args, node: self._keep(name, args, node)
 
 
-Objects.FUNCTIONS.update(dict.fromkeys(PASS_THROUGH, Objects._pass_through))
 Objects.FUNCTIONS.update({name: _kept(name) for name in KEPT_AS_OBJECTS})
 Objects.FUNCTIONS.update({f"builtins.{name}": Objects._forget for name in FORGETFUL})
 Objects.FUNCTIONS.update(
     {
         "torch.as_tensor": Objects._same_memory,
         "torch.from_numpy": Objects._from_array,
-        "itertools.chain": Objects._chain,
-        "torch.autograd.Variable": Objects._same_memory,
         "builtins.len": Objects._length,
         "builtins.next": Objects._next,
-        "builtins.dict": Objects._dict_function,
         "builtins.int": Objects._number_of,
         "builtins.min": Objects._extreme,
         "builtins.max": Objects._extreme,

@@ -14,8 +14,20 @@ NAMES = frozenset({"glob.glob", "os.listdir", "linecache.getlines"})
 # Methods of files, texts, paths and tables that do.
 READING_METHODS = frozenset(
     {".readlines", ".splitlines", ".glob", ".rglob", ".iterdir", ".tolist", ".to_list",
-     ".iterrows", ".itertuples", ".findall"}
+     ".iterrows", ".itertuples", ".findall", ".fetchall", ".to_dicts", ".namelist", ".infolist",
+     ".getnames"}
 )  # fmt: skip
+# What gives whatever was written: arrays, or as many Python objects as there were entries.
+UNPICKLED = frozenset(
+    {"pickle.load", "pickle.loads", "joblib.load", "dill.load", "cloudpickle.load", "numpy.load"}
+)
+# Datasets that list the files of a folder.
+FOLDERS = frozenset(
+    {"torchvision.datasets.ImageFolder", "torchvision.datasets.DatasetFolder",
+     "torchvision.datasets.folder.ImageFolder", "torchvision.datasets.folder.DatasetFolder"}
+)  # fmt: skip
+# What puts the entries of several lists into one.
+JOINING = frozenset({"builtins.sum", "itertools.chain.from_iterable"})
 # Iterators over the lines of a file or the files of a tree.
 ITERATORS = frozenset(
     {"builtins.open", "io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open",
@@ -36,7 +48,8 @@ TABLE_METHODS = frozenset(
 # What gives a collection of the same objects; the first operand is the collection.
 HANDED_ON = frozenset(
     {"builtins.sorted", "builtins.list", "builtins.tuple", "builtins.dict", "builtins.reversed",
-     "builtins.filter", "builtins.enumerate", "builtins.zip", "copy.copy", "copy.deepcopy",
+     "builtins.set", "builtins.frozenset", "builtins.filter", "builtins.enumerate",
+     "builtins.zip", "copy.copy", "copy.deepcopy",
      "random.sample", "natsort.natsorted", "natsort.os_sorted", "tqdm.tqdm", "tqdm.auto.tqdm",
      "itertools.islice", "itertools.chain", ".copy", ".keys", ".items", ".values",
      "operator.add", "operator.iadd"}

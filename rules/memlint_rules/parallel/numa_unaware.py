@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from memlint.analysis.affinity import runners
-from memlint.analysis.conditions import names_around, scope_text, words_of
+from memlint.analysis.conditions import assigned_in, names_around, scope_text, words_of
 from memlint.analysis.events import Called, LoaderBuilt, ProgramStart
+from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Absent, Const, alternatives
 from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Rule
@@ -134,7 +135,7 @@ class NumaUnaware(Rule):
         """The device of a rank is set, and nothing else."""
         if self._binds or not self._workers or not isinstance(called.node, ast.Call):
             return
-        if not _of_rank(called) or called.context.function in self._told:
+        if not _of_rank(called, self._tree) or called.context.function in self._told:
             return
         per_rank = "rank" in runners(called, self._tree) or "init_process_group" in scope_text(
             called.node, self._tree
@@ -153,11 +154,17 @@ class NumaUnaware(Rule):
         )
 
 
-def _of_rank(called: Called) -> bool:
+def _of_rank(called: Called, tree: ast.Module) -> bool:
     node = called.node
     if not isinstance(node, ast.Call) or not (node.args or node.keywords):
         return False
     shown = node.args[0] if node.args else node.keywords[0].value
+    if isinstance(shown, ast.Name) and not RANK.search(shown.id):
+        return any(map(_names_rank, assigned_in(uses_in(tree).scope_of(node), shown.id)))
+    return _names_rank(shown)
+
+
+def _names_rank(shown: ast.expr) -> bool:
     words = [
         one.id if isinstance(one, ast.Name) else one.attr
         for one in ast.walk(shown)

@@ -16,15 +16,27 @@ from memlint.analysis.entries import (
 )
 from memlint.analysis.events import Called
 from memlint.analysis.imports import name_of_module
-from memlint.analysis.knowledge.array_makers import is_array
-from memlint.analysis.values import Absent, Sequence, Tensor, Value, alternatives
+from memlint.analysis.knowledge.array_makers import gives_several, is_array
+from memlint.analysis.values import (
+    Absent,
+    Const,
+    Sequence,
+    Tensor,
+    Value,
+    alternatives,
+    join,
+    made_of,
+)
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
 
 INFER = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray"})
 # Constructors that fix the dtype of what they make.
 TYPED = frozenset(
-    {f"torch.{name}Tensor" for name in ("", "Float", "Double", "Long", "Int", "Short", "Byte")}
+    f"torch.{device}{name}Tensor"
+    for name in ("", "Float", "Double", "Long", "Int", "Short", "Byte")
+    for device in ("", "cuda.")
+    if name or not device
 )
 # Fewer numbers than this are not worth a word: one or two microseconds are lost.
 FEW = 64
@@ -109,7 +121,7 @@ class TensorFromArrayList(Rule):
         {re.compile(r"[tT]ensor\(|asarray\(")},
         units=[
             {re.compile(r"[tT]ensor\(|asarray\(")},
-            {"np.", "numpy", "imread"},
+            {"np.", "numpy", "imread", "cv2.", "toarray", "get_fdata"},
         ],
         classwide=True,
     )
@@ -168,15 +180,26 @@ def _argument(call: ast.expr) -> ast.expr | None:
 
 def _arrays(value: Value) -> list[Value] | None:
     """The arrays in a list of (lists of) arrays; ``None`` where it is anything else."""
+    made = made_of(value)
+    if made is not None and gives_several(made):
+        return [value]
     if not isinstance(value, Sequence) or value.kind == "set":
         return None
     found: list[Value] = []
-    for part in value.items if value.items is not None else (value.element,):
+    for part in _entries(value):
         inner = [part] if is_array(part) else _arrays(part)
         if not inner:
             return None
         found.extend(inner)
     return found
+
+
+def _entries(value: Sequence) -> list[Value]:
+    """What is in a list, without the ``None`` that it was filled with before."""
+    if value.items is not None:
+        return list(value.items)
+    options = [one for one in alternatives(value.element) if one != Const(None)]
+    return [join(options)] if options else [value.element]
 
 
 def _numbers(value: Value) -> float:
