@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import Called
+from memlint.analysis.knowledge import device_types
 from memlint.analysis.knowledge.factories import COUNTING, EXACT, FACTORIES, RANDOM
 from memlint.analysis.placement import moves_off_host
 from memlint.analysis.uses import Uses
@@ -250,6 +251,15 @@ def _written(move: Called, node: ast.Call, source: Source) -> tuple[str, str] | 
     if move.name != ".to" or shown is None or _is_array(_destination(move, node)[0]):
         return None
     return source.segment(shown), ""
+
+
+def names_device(move: Called) -> bool:
+    """Whether a move says where to, in a way that ``device=`` takes: ``x.cuda(gpu)`` may be given
+    ``None``, the current device there and the host here."""
+    given = move.args.get("device", 0)
+    if move.name != ".cuda" or isinstance(given, Absent):
+        return True
+    return given != Const(None) and "cuda" in device_types(given)
 
 
 def _inside(node: ast.AST, outer: ast.AST) -> bool:

@@ -269,7 +269,7 @@ def _picks_token(value: Value, loop: ast.AST) -> bool:
         made = next(_made_by(value), None)
         if made is None or not made.inputs or not _within(made.node, loop):
             return False
-        if made.name in _PICKS:
+        if made.name in _PICKS or _picks_along_axis(made):
             return any(
                 _runs_model(one) and _within(one.node, loop) for one in _behind(made.inputs[:1])
             )
@@ -277,6 +277,13 @@ def _picks_token(value: Value, loop: ast.AST) -> bool:
             return False
         value = made.inputs[0]
     return False
+
+
+def _picks_along_axis(made: Made) -> bool:
+    """``_, token = torch.max(scores, dim=1)``."""
+    return made.name in (".max", "torch.max") and (
+        len(made.inputs) > 1 or any(key == "dim" for key, _ in made.keywords)
+    )
 
 
 def _runs_model(made: Made) -> bool:

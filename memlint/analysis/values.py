@@ -166,6 +166,12 @@ class Sequence(Value):
             object.__setattr__(self, "element", join(self.items))
             object.__setattr__(self, "items", None)
 
+    def __hash__(self) -> int:
+        # The rows of a table have the same length; their keys tell them apart.
+        items = self.items or ()
+        key = items[0] if items and isinstance(items[0], Const) else None
+        return hash((self.kind, self.site, len(items), key))
+
 
 @dataclass(frozen=True, slots=True)
 class Mapping(Value):

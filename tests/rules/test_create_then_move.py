@@ -87,6 +87,8 @@ def test_a_safe_fix_changes_no_values(expression: str) -> None:
         "torch.arange(0, 1, 0.1).to(device)",
         "(torch.arange(n) / n).to(device)",
         "torch.zeros(n, requires_grad=True).to(device)",
+        # ``.cuda(None)`` is the current card, ``device=None`` the host.
+        "torch.zeros(n).cuda(device)",
     ],
 )
 def test_where_the_numbers_may_be_others_the_fix_is_unsafe(expression: str) -> None:

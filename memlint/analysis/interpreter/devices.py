@@ -180,6 +180,15 @@ class Devices(Models):
     def _device(self, args: Args, node: ast.AST) -> Value:
         return Object("torch.device", self.sites.at(node), facts_of(args))
 
+    def _current_accelerator(self, args: Args, node: ast.AST) -> Value:
+        """``torch.accelerator.current_accelerator()``: that of CUDA, on most machines."""
+        kinds = join((Const("cuda"), Const("mps")))
+        return Object("torch.device", self.sites.at(node), (("0", kinds),))
+
+    def _device_number(self, args: Args, node: ast.AST) -> Value:
+        """The number of a process or of a device."""
+        return Unknown("int")
+
     def _device_type(self, made: Object, node: ast.AST) -> Value:
         known = sorted(knowledge.device_types(made))
         return join(Const(kind) for kind in known) if known else UNKNOWN
@@ -226,9 +235,6 @@ class Devices(Models):
             for one in alternatives(value):
                 if isinstance(one, (Tensor, Unknown)):
                     found |= one.devices
-                if isinstance(one, Unknown) and one.origin == "int":
-                    # The number of a device is that of an accelerator.
-                    found |= {"cuda"}
         if not found and self.target_device == "cuda" and isinstance(value, Unknown):
             return frozenset({"cuda"})
         return found
@@ -364,6 +370,14 @@ Devices.FUNCTIONS["torch.cuda.device"] = Devices._device
 Devices.FUNCTIONS["torch.set_default_dtype"] = Devices._set_default_dtype
 Devices.FUNCTIONS["torch.set_default_device"] = Devices._set_default_device
 Devices.FUNCTIONS["torch.cuda.is_available"] = Devices._is_available
+Devices.FUNCTIONS["torch.accelerator.is_available"] = Devices._is_available
+Devices.FUNCTIONS["torch.accelerator.current_accelerator"] = Devices._current_accelerator
+for _name in (
+    "torch.distributed.get_rank",
+    "torch.cuda.current_device",
+    "torch.accelerator.current_device_index",
+):
+    Devices.FUNCTIONS[_name] = Devices._device_number
 Devices.FUNCTIONS["torch.cuda.set_device"] = Devices._set_device
 Devices.METHODS[("torch.device", ".type")] = Devices._device_type
 for _name in LOADER_PARAMETERS:

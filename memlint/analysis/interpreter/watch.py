@@ -81,7 +81,7 @@ class Watch(Autograd):
                 self.context(),
                 source_of(node, self.source),
             )
-        made = Made(name, node, inputs, tuple(args.keywords.items()))
+        made = Made(name, node, inputs, _named(args))
         if not self.follows_graphs:
             return with_made(value, made)
         graphs |= self.graphs_after(name, node, receiver, args)
@@ -112,7 +112,7 @@ class Watch(Autograd):
         known = made_of(value)
         if known is not None and not graphs:
             return value
-        made = Made("call", node, (callee, *args.positional), tuple(args.keywords.items()))
+        made = Made("call", node, (callee, *args.positional), _named(args))
         if not isinstance(callee, (Function, Partial, Class, Instance)):
             return with_made(value, known or made, graphs)
         # What made the parts of a result within a function of the program is known already.
@@ -187,3 +187,8 @@ class Watch(Autograd):
         """The operations that were noted, in the order of their last reading."""
         yield from self.called.values()
         self.called = {}
+
+
+def _named(args: Args) -> tuple[tuple[str, Value], ...]:
+    """The arguments that are given by a name, and what ``**`` gives by some."""
+    return (*args.keywords.items(), *(("**", value) for value in args.spread))

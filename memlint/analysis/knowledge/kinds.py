@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import re
 
-from memlint.analysis.values import Alternatives, Const, Object, Ref, Sequence, Tensor, Value
+from memlint.analysis.values import (
+    Alternatives,
+    Const,
+    Object,
+    Ref,
+    Sequence,
+    Tensor,
+    Unknown,
+    Value,
+)
 
 _SAME = {
     "half": "float16",
@@ -106,6 +115,9 @@ def device_types(value: Value) -> frozenset[str]:
             found = _DEVICE.match(text)
             return frozenset({found.group(1)}) if found else frozenset()
         case Const(int() as index) if type(index) is int:
+            return frozenset({"cuda"})
+        case Unknown(origin="int"):
+            # The number of a device is that of an accelerator.
             return frozenset({"cuda"})
         case Object(cls="torch.device" | "torch.cuda.device"):
             return device_types(

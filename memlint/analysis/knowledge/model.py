@@ -15,11 +15,12 @@ _ABSENT = Const(None)
 @dataclass(frozen=True, slots=True)
 class Args:
     """The arguments of a call.  ``open`` where a ``*`` or ``**`` among them is not resolved,
-    so that any other argument may be given as well."""
+    so that any other argument may be given as well; ``spread`` is what such a ``**`` gives."""
 
     positional: tuple[Value, ...] = ()
     keywords: dict[str, Value] = field(default_factory=dict)
     open: bool = False
+    spread: tuple[Value, ...] = ()
 
     def get(self, name: str, position: int | None = None) -> Value:
         """The argument called ``name``, or at ``position``; ``Absent`` where it is not given."""

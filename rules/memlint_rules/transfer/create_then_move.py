@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from memlint.analysis.births import MOVES, Birth, birth_of, made_there
+from memlint.analysis.births import MOVES, Birth, birth_of, made_there, names_device
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.uses import Uses, uses_in
 from memlint.findings import Applicability, Severity
@@ -81,7 +81,8 @@ class CreateThenMove(Rule):
     Safe where the numbers do not depend on the device: `zeros`, `ones`, `full`, `eye`, `empty`
     and `arange` of integers. Unsafe for random numbers, since the CPU and each CUDA device have
     generators of their own: the same seed then gives other numbers. Unsafe, too, where floating
-    point is rounded on the way.
+    point is rounded on the way, and for `x.cuda(gpu)` where `gpu` may be `None`: that is the
+    current card for `cuda`, but the host for `device=`.
 
     ## How to confirm
 
@@ -147,7 +148,7 @@ def _fix(birth: Birth) -> DraftFix | None:
         return None
     leaf = any(key == "requires_grad" for key, _ in birth.factory.keywords)
     rounded = birth.factory.name == "torch.full" and birth.move.name == ".type_as"
-    safe = birth.exact and not leaf and not rounded
+    safe = birth.exact and not leaf and not rounded and names_device(birth.move)
     return DraftFix(
         f"make it on the device: `{edit.content}`",
         (edit,),
