@@ -79,6 +79,7 @@ class Products:
     _picked: dict[int, _Place] = field(default_factory=dict)
     _stores: dict[int, tuple[Access, LoopNest]] = field(default_factory=dict)
     _lists: list[Called] = field(default_factory=list)
+    _totals: dict[str, list[Called]] = field(default_factory=dict)
 
     def note_nest(self, nest: LoopNest) -> None:
         """Keep the accesses of a nest."""
@@ -89,8 +90,13 @@ class Products:
                 self._stores[id(access.node)] = (access, nest)
 
     def note_list(self, called: Called) -> None:
-        """Keep a sum, or what is appended to a list."""
-        self._lists.append(called)
+        """Keep a sum, or what is appended to a list, or added to a variable."""
+        if called.name != "operator.iadd":
+            self._lists.append(called)
+        elif isinstance(called.statement, ast.AugAssign):
+            target = called.statement.target
+            if isinstance(target, ast.Name):
+                self._totals.setdefault(target.id, []).append(called)
 
     def found(self) -> Iterator[MatrixProduct]:
         """Each matrix product."""
@@ -108,11 +114,13 @@ class Products:
                 return
             sums: list[tuple[ast.AST, Value]] = [(access.statement, access.given)]
         else:
-            sums = list(_sums_in(access.given, set()))
+            sums = [*_sums_in(access.given, set()), *self._added_to_variables(access)]
+        seen: set[int] = set()
         for node, added in sums:
-            pair = self._two_elements(added)
+            pair = self._two_elements(added) if id(node) not in seen else None
             if pair is None:
                 continue
+            seen.add(id(node))
             keys = tuple(
                 Sequence("slice", (item.start, item.stop, item.step))
                 if isinstance(item, SliceValue)
@@ -125,6 +133,17 @@ class Products:
                 if result is not None:
                     yield from self._product(node, pair, result, place, access.node, nest.compiled)
                     break
+
+    def _added_to_variables(self, access: Access) -> Iterator[tuple[ast.AST, Value]]:
+        """What inner loops add to a variable that is stored: ``z = bias[j]``, ``z += ...``."""
+        if not isinstance(access.statement, ast.Assign) or not access.loops:
+            return
+        for name in ast.walk(access.statement.value):
+            for called in self._totals.get(name.id, ()) if isinstance(name, ast.Name) else ():
+                loops = tuple(one.loop.node for one in called.context.loops)
+                outer = tuple(loop.node for loop in access.loops)
+                if loops[: len(outer)] == outer and len(called.args.positional) > 1:
+                    yield called.node, called.args.positional[1]
 
     def _listed(self, called: Called) -> Iterator[MatrixProduct]:
         """What is put into lists: by ``append``, or by a comprehension around a sum."""

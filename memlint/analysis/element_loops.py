@@ -13,7 +13,7 @@ from memlint.analysis.interpreter.nests import SCALAR_FUNCTIONS
 from memlint.analysis.knowledge import SliceValue
 from memlint.analysis.knowledge.array_makers import is_array
 from memlint.analysis.linear import linear
-from memlint.analysis.locality import SHORT
+from memlint.analysis.locality import SHORT, arrays_in
 from memlint.analysis.values import Sequence, Tensor, Value, alternatives, deps_of
 
 SCALAR_BUILTINS = frozenset({"abs", "min", "max", "float", "int", "round", "bool", "complex"})
@@ -28,6 +28,9 @@ INTERPRETED = re.compile(
     r"contextmanager|no_grad|inference_mode|dataclass|pytest|fixture|route|command|register|timer|"
     r"deprecat|singledispatch|torch\.jit\.(script|unused|ignore)"
 )
+OVERLOADS = re.compile(r"overload|generated_jit|register_jitable|lower_builtin")
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +46,19 @@ class ElementLoop:
 
 
 def compiled_lines(tree: ast.Module) -> list[tuple[int, int]]:
-    """The lines of functions and classes that a decorator may compile."""
-    return [
-        (node.lineno, node.end_lineno or node.lineno)
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-        and any(not INTERPRETED.search(_called(one)) for one in node.decorator_list)
+    """The lines of functions and classes that a decorator may compile, and, where a file
+    implements functions for a compiler, of the functions that functions return."""
+    defined = [node for node in ast.walk(tree) if isinstance(node, DEFINITIONS)]
+    decorators = {id(node): [_called(one) for one in node.decorator_list] for node in defined}
+    overloads = any(OVERLOADS.search(one) for names in decorators.values() for one in names)
+    compiled = [
+        node for node in defined if any(not INTERPRETED.search(one) for one in decorators[id(node)])
     ]
+    for node in defined if overloads else ():
+        compiled += [
+            one for one in ast.walk(node) if isinstance(one, FUNCTIONS) and one is not node
+        ]
+    return [(node.lineno, node.end_lineno or node.lineno) for node in compiled]
 
 
 def _called(node: ast.expr) -> str:
@@ -62,32 +71,75 @@ def element_loop(nest: LoopNest) -> ElementLoop | None:
     node = inner.node
     if nest.compiled is not None or not isinstance(node, ast.For) or node.orelse:
         return None
-    if inner.trips is not None and inner.trips <= SHORT:
+    if (inner.trips is not None and inner.trips <= SHORT) or _counts_axes(node.iter):
         return None
     if not is_arithmetic(node.body):
         return None
+    if not _stores_only_to(nest.accesses, node):
+        return None
     if inner.kind == "iterable":
-        return _over_array(inner, node)
+        return _over_array(nest, inner, node)
     if inner.kind != "range":
         return None
     return _by_index(nest, inner, node)
 
 
-def _over_array(loop: Loop, node: ast.For) -> ElementLoop | None:
-    """``for v in x``."""
-    options = alternatives(loop.iterates) if loop.iterates is not None else ()
+def _counts_axes(iterable: ast.expr) -> bool:
+    """Whether a loop runs over the axes of an array, of which there are few."""
+    return any(
+        (isinstance(one, ast.Attribute) and one.attr == "ndim")
+        or (
+            isinstance(one, ast.Call)
+            and isinstance(one.func, ast.Name)
+            and one.func.id == "len"
+            and any(isinstance(a, ast.Attribute) and a.attr == "shape" for a in one.args)
+        )
+        for one in ast.walk(iterable)
+    )
+
+
+def _stores_only_to(accesses: tuple[Access, ...], node: ast.For) -> bool:
+    """Whether all that is stored goes into arrays, none into dictionaries or lists."""
+    known = {id(access.node) for access in accesses}
+    return all(
+        id(one) in known
+        for statement in node.body
+        for one in ast.walk(statement)
+        if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store)
+    )
+
+
+def _over_array(nest: LoopNest, loop: Loop, node: ast.For) -> ElementLoop | None:
+    """``for v in x``, ``for i, v in enumerate(x)``, ``for v, w in zip(x, y)``."""
+    options = tuple(arrays_in(loop.iterates))
+    taken = {one.id for one in ast.walk(node.target) if isinstance(one, ast.Name)}
+    counted = isinstance(node.iter, ast.Call) and ast.unparse(node.iter.func) == "enumerate"
+    if counted:
+        taken.discard(loop.variable)
     tensors = [one for one in options if isinstance(one, Tensor)]
-    ranks = {1, None} if _takes_numbers(node, loop.variable) else {1}
+    ranks = {1, None} if all(_takes_numbers(node, name) for name in taken) else {1}
     if any(one.layout.rank not in ranks or one.lib not in ARRAYS for one in tensors):
         return None
     rest = [one for one in options if not isinstance(one, Tensor)]
     if not options or not all(None in ranks and is_array(one) for one in rest):
         return None
-    if _looks_up(node, loop.variable):
+    if any(_looks_up(node, name) for name in taken):
         return None
-    text = ast.unparse(loop.iterated) if loop.iterated is not None else loop.variable
+    if not all(map(_picks_element, nest.accesses)) or not _independent(nest.accesses, loop):
+        return None
+    names = tuple(ast.unparse(one) for one in _iterated(node.iter))
     torch = any(one.lib == "torch" for one in tensors)
-    return ElementLoop(node, loop.variable, (text,), torch, known=True)
+    return ElementLoop(node, loop.variable, names, torch, known=True)
+
+
+def _iterated(node: ast.expr) -> list[ast.expr]:
+    """The arrays in ``enumerate(x)`` and ``zip(x, y)``."""
+    match node:
+        case ast.Call(func=ast.Name(id="enumerate" | "zip"), args=[_, *_] as given):
+            if all(not isinstance(one, ast.Starred) for one in given):
+                parts = given[:1] if ast.unparse(node.func) == "enumerate" else given
+                return [inner for one in parts for inner in _iterated(one)]
+    return [node]
 
 
 def _looks_up(node: ast.For, name: str) -> bool:
@@ -294,7 +346,8 @@ def summed_elements(called: Called) -> ElementLoop | None:
     element = next(_elements(called.args.get("", 0)), None)
     if element is None:
         return None
-    arrays = list(_arrays_of(element))
+    numbers = any(isinstance(part, ast.Attribute) and part.attr == "item" for part in ast.walk(elt))
+    arrays = list(_arrays_of(element, {None} if numbers else set()))
     if not arrays:
         return None
     variable = ast.unparse(one.target)
@@ -309,13 +362,15 @@ def _elements(value: Value) -> Iterator[Value]:
             yield one.element
 
 
-def _arrays_of(element: Value) -> Iterator[tuple[str, Value]]:
-    """The arrays that an element was picked out of by the index of a loop."""
+def _arrays_of(element: Value, also: set[int | None]) -> Iterator[tuple[str, Value]]:
+    """The arrays that an element was picked out of by the index of a loop: those with as many
+    axes as there are positions, or a number of axes among ``also``."""
     for made in makings(element):
         if made.name != "operator.getitem" or not isinstance(made.node, ast.Subscript):
             continue
         picked = [key for key in made.inputs[1:] if any(s.kind == "loop" for s in deps_of(key))]
         for one in alternatives(made.inputs[0]):
-            ranked = isinstance(one, Tensor) and one.layout.rank == len(made.inputs) - 1
+            ranks = {len(made.inputs) - 1, *also}
+            ranked = isinstance(one, Tensor) and one.layout.rank in ranks
             if picked and (ranked or (is_array(one) and not isinstance(one, Tensor))):
                 yield ast.unparse(made.node.value), one

@@ -11,7 +11,7 @@ from memlint.analysis.axes import fastest_axis
 from memlint.analysis.events import LaneAccess
 from memlint.analysis.knowledge import SliceValue
 from memlint.analysis.linear import linear
-from memlint.analysis.locality import layout_of
+from memlint.analysis.locality import CACHED_BYTES, bytes_of, layout_of
 from memlint.analysis.values import Value, alternatives, deps_of, made_of, must_be
 from memlint.rule import Replacement
 
@@ -45,6 +45,9 @@ def _judge_in(access: LaneAccess, value: Value) -> tuple[str, bool]:
         return (NEUTRAL if isinstance(item, SliceValue) else _flat(item, access)), True
     fast = fastest_axis(layout)
     if fast is None or layout.rank != len(access.index):
+        return NEUTRAL, assumed
+    size = bytes_of(layout.sizes, getattr(value, "dtype", None)) if layout.sizes else None
+    if size is not None and size <= CACHED_BYTES:
         return NEUTRAL, assumed
     lanes = [_lanes(item, access) for item in access.index]
     if "x" in lanes[fast]:

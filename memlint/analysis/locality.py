@@ -35,6 +35,8 @@ class Walk:
     ``kind`` is "dense" (along memory), "strided" (across it, while ``outer`` walks along it),
     "diagonal" (on two axes at once), "mixed" (it depends on the path) or "neutral".
     ``fast`` is the axis along which neighbours lie, ``slow`` the one that the inner loop walks.
+    Neighbours are groups of ``together`` elements where an iteration takes a few of them, such
+    as the channels of a pixel.
     """
 
     kind: str
@@ -47,6 +49,7 @@ class Walk:
     dtype: str | None = None
     assumed: bool = False
     array: Tensor | None = None
+    together: int = 1
 
 
 def long_loops(loops: tuple[Loop, ...]) -> list[Loop]:
@@ -54,14 +57,18 @@ def long_loops(loops: tuple[Loop, ...]) -> list[Loop]:
     return [loop for loop in loops if loop.trips is None or loop.trips > SHORT]
 
 
-def walk(access: Access, loops: tuple[Loop, ...]) -> Walk | None:
+def walk(access: Access, nest: LoopNest) -> Walk | None:
     """How ``access`` walks in the innermost long loop of a nest; ``None`` where it says nothing."""
+    loops = nest.loops
     long = long_loops(loops)
     if len(long) < 2 or len(access.index) < 2:
         return None
     inner = long[-1]
     outers = [o for o in loops[: loops.index(inner)] if o.trips is None or o.trips > FEW_COLUMNS]
-    found = [_one_walk(access, one, inner, outers, long) for one in alternatives(access.value)]
+    found = [
+        _one_walk(access, one, inner, outers, long, _components(access, nest))
+        for one in alternatives(access.value)
+    ]
     kinds = {one.kind for one in found}
     if len(kinds) > 1 or len({one.fast for one in found}) > 1:
         return Walk("mixed", access, inner) if kinds & {"dense", "strided"} else None
@@ -69,7 +76,12 @@ def walk(access: Access, loops: tuple[Loop, ...]) -> Walk | None:
 
 
 def _one_walk(
-    access: Access, value: Value, inner: Loop, outers: list[Loop], long: list[Loop]
+    access: Access,
+    value: Value,
+    inner: Loop,
+    outers: list[Loop],
+    long: list[Loop],
+    components: int,
 ) -> Walk:
     neutral = Walk("neutral", access, inner)
     if _takes_rows(access, value, inner):
@@ -90,6 +102,9 @@ def _one_walk(
     fast = fastest_axis(layout) if order is not None else None
     if order is None or fast is None:
         return neutral
+    together = 1
+    if components and len(order) > 2 and fast == len(access.index) - 1 and not driven[fast]:
+        together, fast = components, order[-2]
     slow = walked[0]
     if slow == fast:
         return Walk("dense", access, inner, fast=fast)
@@ -98,7 +113,32 @@ def _one_walk(
         return neutral
     array = value if isinstance(value, Tensor) else None
     dtype = array.dtype if array is not None else None
-    return Walk("strided", access, inner, outer, layout, fast, slow, dtype, assumed, array)
+    return Walk(
+        "strided", access, inner, outer, layout, fast, slow, dtype, assumed, array, together
+    )
+
+
+def _components(access: Access, nest: LoopNest) -> int:
+    """How many elements of the last axis an iteration takes, where it takes the few that there
+    are: ``x[i, j, c]`` for each of three ``c``, or ``x[i, j, 0]`` beside ``x[i, j, 1]``."""
+    last = access.index[-1]
+    if isinstance(last, SliceValue):
+        return 0
+    form = linear(last)
+    if form is not None and form.symbols:
+        inner = long_loops(nest.loops)[-1]
+        within = nest.loops[nest.loops.index(inner) + 1 :]
+        trips = [loop.trips for loop in within if loop.symbol in form.symbols]
+        return trips[0] if len(trips) == 1 and trips[0] and trips[0] <= FEW_COLUMNS else 0
+    taken = {
+        item.value
+        for other in nest.accesses
+        if other.array == access.array and len(other.index) == len(access.index)
+        for item in other.index[-1:]
+        if isinstance(item, Const) and type(item.value) is int
+    }
+    first, *rest = sorted(taken) or [1]
+    return len(taken) if first == 0 and rest and rest[-1] < FEW_COLUMNS else 0
 
 
 def _takes_rows(access: Access, value: Value, inner: Loop) -> bool:

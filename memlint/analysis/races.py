@@ -54,6 +54,8 @@ DEPTH = 8
 def how_shared(update: SharedUpdate) -> str:
     """``SAME`` where iterations update one element, ``DATA`` where which one is up to the data;
     ``OWN`` or ``UNSEEN`` else."""
+    if update.loop.trips == 1:
+        return OWN
     element = _element(update)
     if element is None or not _comes_from_outside(element, update):
         return UNSEEN
@@ -128,6 +130,9 @@ def _of_made(made: Made, update: SharedUpdate, depth: int) -> str:
         return UNSEEN if _is_distinct(made) else DATA
     parts = [_of_value(one, update, depth - 1) for v in made.inputs for one in alternatives(v)]
     kind = _worst(set(parts))
+    if kind == DATA and any(_runs_over_part(value, update) for value in made.inputs):
+        # ``out[starts[i] + k]`` for as many ``k`` as there are from there.
+        return UNSEEN
     if made.name in WRAPPING:
         return DATA if kind == OWN else kind
     if name in ARITHMETIC or name in ROUNDING:
@@ -192,6 +197,16 @@ def _segment(loop: Loop, update: SharedUpdate) -> bool:
     strided = loop.step != Const(1)
     # Loops that begin with the same number overlap there at least.
     return (starts and (stops or strided)) or (not starts and _is_open(loop.start))
+
+
+def _runs_over_part(value: Value, update: SharedUpdate) -> bool:
+    """Whether a number counts up to where the data of an iteration say."""
+    form = linear(value)
+    inside = _inside(update)
+    return form is not None and any(
+        loop.symbol in form.symbols and loop.symbol in inside and _is_open(loop.stop)
+        for loop in update.access.loops
+    )
 
 
 def _is_open(bound: Value) -> bool:

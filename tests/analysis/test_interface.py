@@ -9,6 +9,7 @@ import pytest
 from memlint.analysis import knowledge
 from memlint.analysis.axes import OPAQUE, contiguous, dense, dense_any_rank
 from memlint.analysis.knowledge import Args
+from memlint.analysis.knowledge.names import STARRED
 from memlint.analysis.linear import symbol_value
 from memlint.analysis.values import (
     Alternatives,
@@ -54,6 +55,12 @@ PARAMETER = Tensor("", dense_any_rank(), assumed=True)
 def test_canonical_names(name: str, expected: str) -> None:
     assert knowledge.canonical(name) == expected
     assert knowledge.canonical(expected) == expected
+
+
+def test_starred_names_are_exported() -> None:
+    for module, names in STARRED.items():
+        library = pytest.importorskip(module, reason="the names are looked up in the library")
+        assert set(names) <= set(library.__all__)
 
 
 @pytest.mark.parametrize(

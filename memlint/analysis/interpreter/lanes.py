@@ -88,10 +88,17 @@ class Lanes(Arrays):
     def note_nest(self, opened: list[OpenLoop]) -> None:
         # The loops of other machines say nothing of this one's caches.
         function = self.frame.function
-        if function is None or not any(
-            name.startswith(ELSEWHERE) for name in self.trait_names(function)
-        ):
+        if function is None or not self._runs_elsewhere(function):
             super().note_nest(opened)
+
+    def _runs_elsewhere(self, function: Function) -> bool:
+        if any(name.startswith(ELSEWHERE) for name in self.trait_names(function)):
+            return True
+        return any(
+            isinstance(one, Object) and one.fact("target") == Const("cuda")
+            for trait in self.traits_of(function)
+            for one in alternatives(trait)
+        )
 
     def note_access(
         self,

@@ -58,6 +58,7 @@ class Nests(Statements):
     """
 
     shared: set[Site]
+    bound_names: dict[int, frozenset[str]]
 
     def start_prange(self, node: ast.AST, loops: list[Loop]) -> None:
         """Iterations of a parallel loop are workers from here on."""
@@ -202,14 +203,21 @@ class Nests(Statements):
             return
         assert frame.compiled is not None
         here = frame is self.frame
-        bound = frozenset(
-            node.id
-            for node in (ast.walk(loop.node) if here else ())
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        )
+        bound = self._bound_in(loop.node) if here else None
         self.frame.updates[id(access.node)] = SharedUpdate(
-            access, loop, frame.compiled, bound if here else None, self.frame.name
+            access, loop, frame.compiled, bound, self.frame.name
         )
+
+    def _bound_in(self, loop: ast.AST) -> frozenset[str]:
+        """The names that the body of a loop binds."""
+        found = self.bound_names.get(id(loop))
+        if found is None:
+            found = self.bound_names[id(loop)] = frozenset(
+                node.id
+                for node in ast.walk(loop)
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            )
+        return found
 
     def _parallel_loops(self) -> Iterator[tuple[Loop, Frame]]:
         """The parallel loops around this place, outermost first, with their functions; only

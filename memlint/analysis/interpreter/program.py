@@ -59,6 +59,8 @@ class Interpreter(Copies):
         self.iterated = set()
         self.declared = {}
         self.pending = {}
+        self.lock_calls = {}
+        self.bound_names = {}
         self.lane_accesses, self.tiled = {}, set()
         self.backends = []
         self.addresses = {}

@@ -9,6 +9,7 @@ from memlint.analysis.interpreter.branches import Branches
 from memlint.analysis.interpreter.machine import dotted, name_of
 from memlint.analysis.interpreter.state import Scope, Variables
 from memlint.analysis.knowledge import Args, canonical
+from memlint.analysis.knowledge.names import STARRED
 from memlint.analysis.values import (
     Class,
     Function,
@@ -108,7 +109,9 @@ class Statements(Branches):
                 self.bind(alias.asname or alias.name, self.foreign(name) or Ref(name))
 
     def _bind_all_of(self, module: str) -> None:
-        """``from module import *``, as far as it is followed."""
+        """``from module import *``, as far as it is followed or known."""
+        for name in STARRED.get(module, ()):
+            self.bind(name, Ref(f"{module}.{name}"))
         for full in self.followed:
             head, _, name = full.rpartition(".")
             found = self.foreign(full) if head == module else None

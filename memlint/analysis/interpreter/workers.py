@@ -254,16 +254,23 @@ class Parallel(Compilation):
             return True
         function = self.frame.function
         line = getattr(node, "lineno", 0)
-        before = [
-            (inner.lineno, inner.attr)
-            for inner in ast.walk(function.node if function is not None else self.tree)
-            if isinstance(inner, ast.Attribute)
-            and inner.attr in ("acquire", "release")
-            and inner.lineno < line
-        ]
+        calls = self._lock_calls_in(function.node if function is not None else self.tree)
+        before = [call for call in calls if call[0] < line]
         return bool(before) and max(before)[1] == "acquire"
 
+    def _lock_calls_in(self, body: ast.AST) -> list[tuple[int, str]]:
+        """The lines of a function on which a lock is taken or given back."""
+        found = self.lock_calls.get(id(body))
+        if found is None:
+            found = self.lock_calls[id(body)] = [
+                (inner.lineno, inner.attr)
+                for inner in ast.walk(body)
+                if isinstance(inner, ast.Attribute) and inner.attr in ("acquire", "release")
+            ]
+        return found
+
     joblib_kind: str
+    lock_calls: dict[int, list[tuple[int, str]]]
 
 
 def _as_rank(value: Value, rank: Symbol) -> Value:

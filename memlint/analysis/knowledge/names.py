@@ -107,6 +107,15 @@ _PREFIXES = (
     ("triton.language.core.", "triton.language."),
 )
 
+# What ``from numba import *`` gives a program; the names of its number types are left out,
+# as they are mostly called.
+STARRED = {
+    "numba": (
+        "cfunc", "experimental", "get_num_threads", "guvectorize", "jit", "jit_module", "njit",
+        "prange", "set_num_threads", "stencil", "vectorize",
+    ),
+}  # fmt: skip
+
 
 def canonical(name: str) -> str:
     """The name under which the tables and the rules know what ``name`` refers to.

@@ -177,7 +177,10 @@ class ColumnOrderLoop(Rule):
         values=[_MAKERS, {_WIDTH}],
         whole={"numba"},
     )
-    supersedes: ClassVar[tuple[str, ...]] = ("prange-inner-loop", "python-element-loop")
+    # Of slots that lie side by side because the columns run in parallel, the order is the cause.
+    supersedes: ClassVar[tuple[str, ...]] = (
+        "prange-inner-loop", "python-element-loop", "false-sharing",
+    )  # fmt: skip
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(options)
@@ -212,7 +215,7 @@ class ColumnOrderLoop(Rule):
             if nest.heavy and long:
                 self._heavy.add(long[-1])
             for access in nest.accesses:
-                found = walk(access, nest.loops)
+                found = walk(access, nest)
                 if found is not None and found.kind != "neutral":
                     self._bodies.setdefault(found.inner.symbol, []).append((found, nest))
         yield from ()
@@ -333,7 +336,7 @@ def _message(found: Walk) -> str:
     if size is None:
         text += "touches another cache line each time"
     else:
-        text += f"uses {min(LINE, size)} of the {LINE} bytes of each cache line"
+        text += f"uses {min(LINE, size * found.together)} of the {LINE} bytes of each cache line"
         row = int(length) * size if length.isdigit() else 0
         if row >= LONG_ROW and row & (row - 1) == 0:
             text += (

@@ -48,6 +48,7 @@ class CudaUncoalescedIndex(Rule):
     - where the kernel also touches an array in the right order (transposing copies), so that
       a swap would only move the cost;
     - in kernels that go through shared memory, on shared and local arrays;
+    - on arrays of at most 32 KiB, where the program shows their sizes;
     - in kernels with one index per thread, and where all launches that are seen have blocks
       of width 1 along x.
 

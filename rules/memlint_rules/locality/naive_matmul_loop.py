@@ -131,7 +131,7 @@ class NaiveMatmulLoop(Rule):
         {multiplies_in_deep_loops},
         units=[{multiplies_in_deep_loops}],
     )
-    calls = frozenset({"builtins.sum", ".append"})
+    calls = frozenset({"builtins.sum", ".append", "operator.iadd"})
     supersedes: ClassVar[tuple[str, ...]] = (
         "column-order-loop", "python-element-loop", "prange-inner-loop",
     )  # fmt: skip
