@@ -155,11 +155,31 @@ def _made_up(value: Value) -> bool:
 def _is_measured(forward: Forward, uses: Uses) -> bool:
     """Whether nothing of the result leaves the function as a part of the graph: all that takes
     it makes plain numbers of it."""
-    found = list(_fates(forward.node, uses, 0))
+    found = list(_fates(forward.node, uses, 0, set()))
     return bool(found) and all(found)
 
 
-def _fates(node: ast.expr, uses: Uses, depth: int) -> Iterator[bool]:
+def _unpacked(node: ast.AST) -> tuple[str, ...]:
+    """The variables of ``a, b = ...``."""
+    match node:
+        case ast.Assign(targets=[ast.Tuple(elts=parts)]) if all(
+            isinstance(one, ast.Name) for one in parts
+        ):
+            return tuple(one.id for one in parts if isinstance(one, ast.Name))
+    return ()
+
+
+def _fates_of_name(statement: ast.AST, name: str, uses: Uses, seen: set[str]) -> Iterator[bool]:
+    """Of each place that takes a variable whether plain numbers are all that comes of it."""
+    if name in seen:
+        return
+    seen.add(name)
+    for node in ast.walk(uses.scope_of(statement)):
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+            yield from _fates(node, uses, 0, seen)
+
+
+def _fates(node: ast.expr, uses: Uses, depth: int, seen: set[str]) -> Iterator[bool]:
     """Of each use of a value whether it ends in plain numbers."""
     for use in uses.of(node):
         match use.kind:
@@ -172,12 +192,18 @@ def _fates(node: ast.expr, uses: Uses, depth: int) -> Iterator[bool]:
             case "operand" | "receiver" | "item" | "argument" | "attribute" | "index" if depth < 6:
                 if isinstance(use.node, ast.Compare):
                     yield True
+                elif isinstance(use.node, ast.AugAssign) and isinstance(use.node.target, ast.Name):
+                    yield all(_fates_of_name(use.node, use.node.target.id, uses, seen))
                 elif isinstance(use.node, ast.expr):
-                    further = list(_fates(use.node, uses, depth + 1))
+                    further = list(_fates(use.node, uses, depth + 1, seen))
                     yield all(further)
                 else:
                     yield use.kind == "argument"
             case "formatted" | "tested" | "updated":
                 yield True
+            case "stored" if names := _unpacked(use.node):
+                yield all(
+                    one for name in names for one in _fates_of_name(use.node, name, uses, seen)
+                )
             case _:
                 yield False

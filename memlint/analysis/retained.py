@@ -8,10 +8,18 @@ from collections.abc import Iterable
 
 from memlint.analysis.events import Called
 from memlint.analysis.graphs import MOST, differentiated, makings, nodes_behind
+from memlint.analysis.knowledge.autograd import LEAVING
 from memlint.analysis.uses import Uses
 from memlint.analysis.values import Function, Made, Site, Value, leaves, made_of, possible_graphs
 
 # Functions that may walk a graph they are handed, where they are not seen.
+# What is done to a batch before a model sees it, and what makes noise of its shape.
+OF_BATCHES = frozenset({".to", ".cuda", ".float", ".half", ".unsqueeze", "operator.getitem"})
+MAKING = frozenset(
+    f"{name}{like}"
+    for name in ("zeros", "ones", "empty", "full", "rand", "randn", "randint")
+    for like in ("", "_like")
+)
 WALKING = re.compile(r"grad|backward|hess|jacob|optimi[sz]e|update|closure|penalty", re.IGNORECASE)
 
 
@@ -67,7 +75,18 @@ def _may_share(value: Value, graphs: frozenset[Site], behind: frozenset[int]) ->
     others = nodes_behind(value)
     if not others or not behind:
         return True
-    return bool(possible_graphs(value) & graphs) or not behind.isdisjoint(others)
+    if possible_graphs(value) & graphs:
+        return True
+    return any(id(one.node) in behind and _may_begin_graph(one) for one in makings(value))
+
+
+def _may_begin_graph(made: Made) -> bool:
+    """Whether an operation may make, or take in, a part of a graph that nobody can see: moving
+    a batch, or asking for its size, does not."""
+    if made.name.startswith(("builtins.", "collections.")) or made.name in OF_BATCHES:
+        return False
+    head, _, short = made.name.rpartition(".")
+    return short not in (MAKING if head == "torch" else LEAVING)
 
 
 def _made_in(repeated: list[ast.AST], loop: ast.AST, value: Value, uses: Uses) -> bool:

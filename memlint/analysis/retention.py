@@ -62,9 +62,12 @@ def _accumulated(called: Called) -> tuple[str, ast.expr, Value, bool] | None:
     node, given = called.node, called.args.positional
     if called.name in GROWING:
         return _grown(called)
-    if called.context.grad is not True:
+    if called.context.grad is False:
         return None
     if isinstance(node, ast.AugAssign) and called.name in SUMMING:
+        if isinstance(node.value, ast.List):  # ``losses += [loss]``
+            only = node.value.elts[0] if len(node.value.elts) == 1 else node.value
+            return ast.unparse(node.target), only, given[1], True
         return ast.unparse(node.target), node.value, given[1], False
     if isinstance(node, ast.BinOp) and called.name in SUMMING:
         target = _target(called.statement)

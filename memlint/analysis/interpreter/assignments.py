@@ -10,7 +10,7 @@ from memlint.analysis.interpreter.access import key_values
 from memlint.analysis.interpreter.calls import Calls
 from memlint.analysis.interpreter.expressions import operator_name
 from memlint.analysis.interpreter.machine import UNKNOWN
-from memlint.analysis.knowledge import SliceValue
+from memlint.analysis.knowledge import Args, SliceValue
 from memlint.analysis.knowledge.numbers import size_of
 from memlint.analysis.values import (
     Absent,
@@ -27,6 +27,7 @@ from memlint.analysis.values import (
     alternatives,
     join,
     plain,
+    possible_graphs,
     with_made,
 )
 
@@ -113,6 +114,8 @@ class Assignments(Calls):
         if isinstance(old, Tensor):
             new = old
         new = self.operated(f"operator.i{operator_name(node.op)[9:]}", node, (old, value), new)
+        if isinstance(old, Sequence) and possible_graphs(value):
+            self.operation("operator.iadd", node, None, Args((old, value), {}, False), new)
         if isinstance(old, (Mapping, Sequence)) and old.site is not None:
             if isinstance(new, Mapping):
                 new = Mapping(new.items, new.complete, old.site)

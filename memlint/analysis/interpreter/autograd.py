@@ -49,12 +49,19 @@ GRAPH = "graph "
 OF_MODULES = frozenset({"eval", "train", "parameters", "named_parameters"})
 NETWORK_NAME = re.compile(
     r"(^|_)(model|net|network|backbone|encoder|decoder|generator|discriminator|critic|actor|unet|"
-    r"policy|transformer|classifier|student|cell|rnn|lstm|gru|gpt|vgg|resnet|gen|disc?)"
+    r"policy|transformer|classifier|student|teacher|cell|rnn|lstm|gru|gpt|bert|vit|cnn|mlp|gcn|gnn|"
+    r"vae|autoencoder|vgg|resnet|gen|disc?)"
     r"(_?[a-z]|\d*)$|"
     r"^net(_?[A-Za-z]|\d*)$",
     re.IGNORECASE,
 )
 FROZEN = frozenset({"requires_grad_", "requires_grad"})
+FREEZING = re.compile(r"(?<!un)(^|_)freeze|(^|_)requires_grads?$", re.IGNORECASE)
+# Methods by which models of libraries are run, other than by calling them.
+RUNNING = frozenset(
+    {"get_image_features", "get_text_features", "get_audio_features", "encode_image",
+     "encode_text", "forward_features", "extract_features"}
+)  # fmt: skip
 NETWORKS = ("torchvision.models.", "timm.", "segmentation_models_pytorch.")
 
 
@@ -63,7 +70,7 @@ class Autograd(GradMode):
 
     watched: frozenset[str] = frozenset()
     forwards: dict[tuple[object, ...], Forward]
-    called_models: dict[tuple[object, ...], Site]
+    called_models: dict[tuple[object, ...], tuple[Site, ...]]
 
     @property
     def follows_graphs(self) -> bool:
@@ -82,7 +89,7 @@ class Autograd(GradMode):
         if must_be(args.keywords.get("requires_grad", Const(False)), True):
             return frozenset({self._graph_at(node)})
         leaves = short in LEAVING or (name[:1] == "." and short in LEAVING_ATTRIBUTES)
-        if self.recording() is not True or leaves:
+        if self.recording() is False or leaves:
             return frozenset()
         if name in LEAVING_OPERATORS or name in NUMBERS or name.startswith("numpy."):
             return frozenset()
@@ -104,7 +111,7 @@ class Autograd(GradMode):
         self, callee: Value, args: Args, node: ast.AST, value: Value
     ) -> frozenset[Site]:
         """What a call makes or hands on of graphs, but for operations of known names."""
-        if not self.follows_graphs or self.recording() is not True:
+        if not self.follows_graphs or self.recording() is False:
             return frozenset()
         if isinstance(callee, (Function, Class, Partial)) or not isinstance(node, ast.Call):
             return frozenset()
@@ -142,12 +149,24 @@ class Autograd(GradMode):
                     for one in alternatives(fact)
                 )
             case Bound(receiver=Unknown() | Instance()) | Unknown():
-                text = model_text(node.func)
+                func = node.func
+                if isinstance(func, ast.Attribute) and func.attr in RUNNING:
+                    func = func.value
+                text = model_text(func)
                 last = text.rpartition(".")[2]
-                if last not in self.module_names and not NETWORK_NAME.search(last):
+                named = last in self.module_names or bool(NETWORK_NAME.search(last))
+                if not named and not self._has_mode(callee, node.func):
                     return False
                 return bool(last) and not self._is_frozen(node)
         return False
+
+    def _has_mode(self, callee: Value, func: ast.expr) -> bool:
+        """Whether the program puts what is called into a mode."""
+        running = isinstance(func, ast.Attribute) and func.attr in RUNNING
+        model = callee.receiver if running and isinstance(callee, Bound) else callee
+        return any(site in self.object_modes for site in self.sites_of_model(model)) or any(
+            self.outer_mode_of(text) is not None for text in self.iterated_texts(func)
+        )
 
     def _is_frozen(self, node: ast.Call) -> bool:
         return model_text(node.func).rpartition(".")[2] in self.frozen_names
@@ -176,6 +195,13 @@ class Autograd(GradMode):
                     args=[ast.Constant(value=False)],
                 ):
                     found.add(_last_name(base))
+                case ast.Call(func=func, args=args) if _is_freezing(func, args):
+                    found.update(_last_name(one) for given in args for one in _each(given))
+                case ast.Assign(targets=targets, value=ast.Call() as value) if any(
+                    isinstance(call, ast.Call) and _is_freezing(call.func, call.args)
+                    for call in ast.walk(value)
+                ):
+                    found.update(_last_name(target) for target in targets)
                 case ast.For(iter=ast.Call(func=ast.Attribute(value=base, attr=attr))) if attr in (
                     "parameters",
                     "named_parameters",
@@ -200,9 +226,10 @@ class Autograd(GradMode):
         if after and not new:
             return
         key = (id(node), *(id(f.call) for f in self.stack))
-        if isinstance(callee, (Object, Instance)):
-            self.called_models[key] = callee.site
-        texts = tuple(dict.fromkeys(_model_texts(callee, node)))
+        model = callee.receiver if isinstance(callee, Bound) else callee
+        if sites := tuple(self.sites_of_model(model)):
+            self.called_models[key] = sites
+        texts = tuple(dict.fromkeys((*_model_texts(callee, node), *self.iterated_texts(node.func))))
         modes = [mode for text in texts if (mode := self.mode_of(text)) is not None]
         outer = [mode for text in texts if (mode := self.outer_mode_of(text)) is not None]
         self.forwards[key] = Forward(
@@ -221,9 +248,10 @@ class Autograd(GradMode):
     def tell_forwards(self) -> Iterator[Forward]:
         """The runs of models, with what was learnt of their modes."""
         for key, one in self.forwards.items():
-            site = self.called_models.get(key)
-            if one.elsewhere is None and site is not None:
-                one = replace(one, elsewhere=self.object_modes.get(site))
+            sites = self.called_models.get(key, ())
+            modes = {self.object_modes.get(site) for site in sites}
+            if one.elsewhere is None and len(modes) == 1:
+                one = replace(one, elsewhere=modes.pop())
             yield one
         self.forwards = {}
 
@@ -277,6 +305,20 @@ def _last_name(node: ast.expr) -> str:
         if isinstance(node, ast.Attribute) and node.attr in ("to", "cuda", "module"):
             node = node.value
     return getattr(node, "id", getattr(node, "attr", ""))
+
+
+def _is_freezing(func: ast.expr, given: list[ast.expr]) -> bool:
+    """Whether a call is one of a helper that takes models out of training: ``freeze(model)``,
+    ``set_requires_grad(model, False)``."""
+    if not FREEZING.search(getattr(func, "attr", getattr(func, "id", ""))):
+        return False
+    return bool(given) and not any(
+        isinstance(one, ast.Constant) and one.value is True for one in given
+    )
+
+
+def _each(given: ast.expr) -> list[ast.expr]:
+    return given.elts if isinstance(given, (ast.List, ast.Tuple)) else [given]
 
 
 def _freezes(loop: ast.For) -> bool:

@@ -34,6 +34,10 @@ TURNING_OFF = frozenset({"no_grad", "inference_mode", "set_grad_enabled", "_set_
 # What such things are called where their code is not seen.
 MAY_TURN_OFF = re.compile(r"grad|inference|infer\b|eval|frozen|freez|predict_?mode", re.IGNORECASE)
 SELF = "self"
+# Methods of a module that give the module itself.
+SAME_MODEL = frozenset({".to", ".cuda", ".cpu", ".float", ".half", ".bfloat16", ".eval", ".train",
+                        ".requires_grad_", ".to_empty", ".share_memory"})  # fmt: skip
+DEEPEST_CHAIN = 8
 
 
 class GradMode(Machine):
@@ -149,10 +153,25 @@ class GradMode(Machine):
         evaluating = None if training is None else not training
         for text in self._called_by_name(node):
             self._put_mode(text, evaluating)
-        for one in alternatives(receiver):
-            if isinstance(one, (Object, Instance)):
-                before = self.object_modes.get(one.site, evaluating)
-                self.object_modes[one.site] = evaluating if before is evaluating else None
+        for site in self.sites_of_model(receiver):
+            before = self.object_modes.get(site, evaluating)
+            self.object_modes[site] = evaluating if before is evaluating else None
+
+    def sites_of_model(self, model: Value) -> Iterator[Site]:
+        """Where models are made: the object itself, or the call that nobody can see into."""
+        for one in alternatives(model):
+            for _ in range(DEEPEST_CHAIN):
+                made = made_of(one)
+                if isinstance(one, (Object, Instance)):
+                    yield one.site
+                    break
+                if made is None:
+                    break
+                if made.name not in SAME_MODEL or not made.inputs:
+                    if isinstance(made.node, ast.Call):
+                        yield self.sites.at(made.node)
+                    break
+                one = made.inputs[0]
 
     def _called_by_name(self, node: ast.Call) -> Iterator[str]:
         assert isinstance(node.func, ast.Attribute)
@@ -161,14 +180,22 @@ class GradMode(Machine):
             base = base.func.value
         if isinstance(base, (ast.Name, ast.Attribute)):
             yield text_of(base)
-            for opened in self.frame.loops:
-                if opened.loop.variable == text_of(base) and opened.loop.iterated is not None:
-                    yield from _texts_in(opened.loop.iterated)
+            yield from self.iterated_texts(base)
         elif isinstance(base, ast.Subscript):
             yield text_of(base)
         statement = self.statement
-        if isinstance(statement, ast.Assign) and node in _receivers(statement.value):
+        if isinstance(statement, ast.Assign) and any(
+            node in _receivers(one) for one in _displayed(statement.value)
+        ):
             yield from (text_of(t) for t in statement.targets)
+
+    def iterated_texts(self, model: ast.expr) -> Iterator[str]:
+        """What a list of models goes by, of which ``model`` is the variable of a loop."""
+        if not isinstance(model, (ast.Name, ast.Attribute)):
+            return
+        for opened in self.frame.loops:
+            if opened.loop.variable == text_of(model) and opened.loop.iterated is not None:
+                yield from _texts_in(opened.loop.iterated)
 
     def _put_mode(self, text: str, evaluating: bool | None) -> None:
         frame = self.frame
@@ -285,6 +312,17 @@ def _texts_in(node: ast.expr) -> Iterator[str]:
             yield text_of(node)
         case ast.Call(func=ast.Attribute(value=base, attr="values")):
             yield text_of(base)
+
+
+def _displayed(node: ast.expr) -> Iterator[ast.expr]:
+    """What is given a name: an expression, or the parts of a list that holds several."""
+    match node:
+        case ast.ListComp(elt=part):
+            yield part
+        case ast.List(elts=parts) | ast.Tuple(elts=parts):
+            yield from parts
+        case _:
+            yield node
 
 
 def _receivers(node: ast.expr) -> Iterator[ast.expr]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memlint.analysis.evaluation import evidence, wants_gradients
+from memlint.analysis.evaluation import evidence, guarded_by_callers, wants_gradients
 from memlint.analysis.events import Called, Enclosing, Forward, ProgramEnd, ProgramStart
 from memlint.analysis.graphs import BACKWARD, differentiated, nodes_behind, surely_in_graph
 from memlint.analysis.retention import (
@@ -244,7 +244,10 @@ class GraphRetention(Rule):
             for f in self._forwards
             if f.graphs & graphs and any(e.loop.node is loop.loop.node for e in f.context.loops)
         ]
-        if not any(evidence(f, uses) and not wants_gradients(f) for f in made):
+        if not any(
+            evidence(f, uses) and not wants_gradients(f) and not guarded_by_callers(f, uses)
+            for f in made
+        ):
             return False
         anchors = {id(f.node) for f in made}
         return surely_in_graph(one.value, anchors) and outlives(
