@@ -15,6 +15,8 @@ from weakref import WeakKeyDictionary
 
 # Python 3.10 has no ``except*``.
 _TRIES: tuple[type[ast.Try], ...] = (ast.Try, getattr(ast, "TryStar", ast.Try))
+# Statements after which the next one runs, and that bind names as such alone.
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Assert, ast.Delete)
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
@@ -49,6 +51,8 @@ class Uses:
         self._tree = tree
         self._parents: dict[ast.AST, ast.AST] = {}
         self._reached: dict[tuple[ast.AST, str], tuple[ast.Name, ...] | None] = {}
+        self._declared: dict[ast.AST, frozenset[str]] = {}
+        self._mentions = _Mentions()
         for node in ast.walk(tree):
             for child in ast.iter_child_nodes(node):
                 # Operators and contexts are shared by all that use them.
@@ -105,7 +109,7 @@ class Uses:
         every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
         if not any(one.arg == name for one in every):
             return ()
-        reach = _Reach(name, None)
+        reach = _Reach(name, None, self._mentions)
         reach.run(_body(function), alive=True)
         return tuple(use for load in reach.loads for use in self._taken_by_load(load, function))
 
@@ -193,14 +197,34 @@ class Uses:
         scope = self.scope_of(target)
         if isinstance(scope, ast.ClassDef):
             return None
-        if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(
-            isinstance(node, (ast.Global, ast.Nonlocal)) and target.id in node.names
-            for node in ast.walk(scope)
-        ):
+        if target.id in self._names_declared(scope):
             return None
-        reach = _Reach(target.id, target)
+        reach = _Reach(target.id, target, self._mentions)
         reach.run(_body(scope), alive=False)
         return tuple(reach.loads)
+
+    def _names_declared(self, scope: ast.AST) -> frozenset[str]:
+        """The names that a function, or one inside it, declares global or nonlocal."""
+        if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return frozenset()
+        if scope not in self._declared:
+            nodes = (n for n in ast.walk(scope) if isinstance(n, (ast.Global, ast.Nonlocal)))
+            self._declared[scope] = frozenset(name for node in nodes for name in node.names)
+        return self._declared[scope]
+
+
+class _Mentions:
+    """Which statements speak of a name, each looked through once."""
+
+    def __init__(self) -> None:
+        self._names: dict[ast.AST, frozenset[str]] = {}
+
+    def speaks_of(self, statement: ast.AST, name: str) -> bool:
+        names = self._names.get(statement)
+        if names is None:
+            found = (node.id for node in ast.walk(statement) if isinstance(node, ast.Name))
+            names = self._names[statement] = frozenset(found)
+        return name in names
 
 
 _OF: WeakKeyDictionary[ast.Module, Uses] = WeakKeyDictionary()
@@ -326,8 +350,9 @@ class _Reach:
     The state is whether the name may hold the value of the definition at hand.
     """
 
-    def __init__(self, name: str, target: ast.Name | None) -> None:
+    def __init__(self, name: str, target: ast.Name | None, mentions: _Mentions) -> None:
         self._target = target
+        self._mentions = mentions
         self._name = name
         self._seen: set[int] = set()
         self._jumps: list[list[bool]] = []
@@ -341,6 +366,8 @@ class _Reach:
         return alive
 
     def _step(self, node: ast.AST, alive: bool) -> bool:
+        if isinstance(node, _SIMPLE) and not self._mentions.speaks_of(node, self._name):
+            return alive
         if isinstance(node, _TRIES):
             return self._try(node, alive)
         match node:

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 from typing import ClassVar
 
-from memlint.analysis.changes import Definitions
 from memlint.analysis.copies import (
     Copy,
     already_dense,
@@ -23,7 +22,7 @@ from memlint.analysis.elementwise_copies import ELEMENTWISE, taken_element_by_el
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
 from memlint.analysis.knowledge import Args
 from memlint.analysis.places import from_method
-from memlint.analysis.snapshots import overwritten_between
+from memlint.analysis.snapshots import Snapshots
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import Made, Tensor, alternatives
 from memlint.findings import Applicability, Confidence, Severity
@@ -127,13 +126,13 @@ class RedundantContiguous(Rule):
     def __init__(self, options: dict[str, object] | None = None) -> None:
         super().__init__(options)
         self._tree: ast.Module | None = None
-        self._definitions: Definitions | None = None
+        self._snapshots: Snapshots | None = None
         self._dense: dict[int, tuple[Called, list[bool | None]]] = {}
         self._taken: dict[int, Draft] = {}
 
     def check_start(self, start: ProgramStart) -> Iterator[Draft]:
         """A new program."""
-        self._tree, self._definitions = start.tree, None
+        self._tree, self._snapshots = start.tree, None
         self._dense, self._taken = {}, {}
         yield from ()
 
@@ -190,11 +189,11 @@ class RedundantContiguous(Rule):
         )
 
     def _is_snapshot(self, copy: ast.Call, reader: ast.AST, uses: Uses) -> bool:
-        if self._definitions is None and self._tree is not None:
-            self._definitions = Definitions(self._tree)
-        if self._definitions is None or not isinstance(copy.func, ast.Attribute):
+        if self._tree is None or not isinstance(copy.func, ast.Attribute):
             return True
-        return overwritten_between(copy.func.value, reader, uses, self._definitions)
+        if self._snapshots is None:
+            self._snapshots = Snapshots(self._tree, uses)
+        return self._snapshots.overwritten(copy.func.value, reader)
 
     def _before(self, called: Called, copy: Copy, node: ast.Call, uses: Uses) -> Draft | None:
         what = called.name.rpartition(".")[2]
