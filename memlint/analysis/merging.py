@@ -13,6 +13,7 @@ from memlint.analysis.values import Absent, Object, Ref, Tensor, Value, alternat
 
 # So many operations are looked back.
 _FOLLOWED = 6
+_COUNTS = frozenset({".numel", ".nelement", "torch.numel", "math.prod"})
 # With ``batch_first`` their results are views of what they compute step by step.
 _TRANSPOSING = tuple(
     f"torch.nn.{kind}" for kind in ("LSTM", "GRU", "RNN", "MultiheadAttention", "Transformer")
@@ -60,8 +61,14 @@ def _shapes(name: str, args: Args) -> list[tuple[Size, ...] | None]:
     if not given or any(isinstance(one, Ref) for one in given) or "dtype" in args.keywords:
         return []
     if len(given) == 1:
-        return [shape_of((one,)) for one in alternatives(given[0])]
+        return [(None,) if _counts(one) else shape_of((one,)) for one in alternatives(given[0])]
     return [shape_of(given)]
+
+
+def _counts(value: Value) -> bool:
+    """Whether a value is a number of elements."""
+    made = made_of(value)
+    return made is not None and made.name in _COUNTS
 
 
 def _without_gaps(layout: Layout) -> Layout:

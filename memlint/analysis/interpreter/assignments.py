@@ -34,6 +34,18 @@ from memlint.analysis.values import (
 # A context manager that is held by one worker at a time, whatever it is made by.
 
 
+# Modules whose results are row-major.
+_DENSE_LAYERS = frozenset({f"torch.nn.{kind}" for kind in ("Linear", "Embedding", "LayerNorm")})
+
+
+def _of_dense_layer(value: Unknown) -> bool:
+    """Whether a value is the result of a library module that gives row-major tensors."""
+    made = value.made
+    if made is None or made.name != "call" or not made.inputs:
+        return False
+    return isinstance(made.inputs[0], Object) and made.inputs[0].cls in _DENSE_LAYERS
+
+
 class Assignments(Calls):
     """Execution of statements that hold no others."""
 
@@ -69,7 +81,9 @@ class Assignments(Calls):
         starred = any(isinstance(one, ast.Starred) for one in target.elts)
         if value.cls != "memlint.shape" or starred or count < fewest:
             return
-        if not isinstance(array, Unknown) or array.origin not in ("parameter", "torch", "numpy"):
+        if not isinstance(array, Unknown):
+            return
+        if array.origin not in ("parameter", "torch", "numpy") and not _of_dense_layer(array):
             return
         sizes = [size_of(self._unpacked(value, axis)) for axis in range(count)]
         tensor = replace(self.assumed_tensor(array), layout=dense(sizes))

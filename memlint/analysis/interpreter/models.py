@@ -34,7 +34,7 @@ from memlint.analysis.values import (
 # Constructors of convolutional networks that are known by their name.
 ARCHITECTURES = (
     "resnet", "resnext", "wide_resnet", "vgg", "alexnet", "densenet", "inception", "googlenet",
-    "fcn_", "deeplabv3", "unet", "squeezenet", "darknet",
+    "fcn_", "deeplabv3", "unet", "squeezenet", "darknet", "efficientnet", "mobilenet",
 )  # fmt: skip
 SELF_METHODS = frozenset(
     {"to", "cuda", "cpu", "half", "bfloat16", "float", "double", "eval", "train", "type",
