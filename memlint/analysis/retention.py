@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memlint.analysis.events import Called, Enclosing
-from memlint.analysis.graphs import COUNTED, last_name
+from memlint.analysis.graphs import COUNTED, LOSS, last_name
 from memlint.analysis.knowledge.autograd import OPERATORS
 from memlint.analysis.uses import Uses
 from memlint.analysis.values import (
@@ -243,8 +243,20 @@ def place_of(one: Kept, uses: Uses) -> tuple[ast.AST, str, ast.expr | None]:
         holder = func.value if isinstance(func, ast.Attribute) else None
         if target.startswith("self.") and holder is not None:
             target = ast.unparse(holder)
-        found = None
+        found = _handed(call, _origin(one.value, uses.scope_of(call), uses), uses)
     return place, target, found
+
+
+def _handed(call: ast.Call, origin: ast.AST | None, uses: Uses) -> ast.expr | None:
+    """The argument of a call that is the part of the graph which ``origin`` gives."""
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if len(given) == 1:
+        return given[0]
+    names = uses.names_of(origin) if isinstance(origin, ast.expr) else ()
+    exact = [g for g in given if g is origin or (isinstance(g, ast.Name) and g.id in names)]
+    if not exact:
+        exact = [g for g in given if LOSS.search(last_name(g))]
+    return exact[0] if len(exact) == 1 else None
 
 
 def _origin(value: Value, scope: ast.AST, uses: Uses) -> ast.AST | None:

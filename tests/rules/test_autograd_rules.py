@@ -47,6 +47,41 @@ def test_a_graph_that_was_walked_is_information() -> None:
     assert "total += loss.detach()" in fixed(TRAINING, finding.fix)
 
 
+METERED = """\
+class Tracker:
+    def __init__(self):
+        self.kept = []
+
+    def update(self, key, value, n=1):
+        self.kept.append(value * n)
+
+
+def train(model, loader, optimizer, loss_fn, name):
+    tracker = Tracker()
+    for x, y in loader:
+        loss = loss_fn(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        tracker.update(name, GIVEN, n=len(x))
+"""
+
+
+def test_of_a_meters_arguments_it_is_the_loss_that_is_detached() -> None:
+    program = METERED.replace("GIVEN", "loss")
+    finding = only(program, "graph-retention")
+    assert "`tracker` keeps `loss`" in finding.message
+    assert finding.fix is not None
+    mended = fixed(program, finding.fix)
+    assert "tracker.update(name, loss.detach(), n=len(x))" in mended
+    assert found(mended, "graph-retention") == []
+
+
+def test_a_meters_call_is_left_where_the_argument_is_not_known() -> None:
+    finding = only(METERED.replace("GIVEN", "loss * 2"), "graph-retention")
+    assert finding.fix is None
+
+
 def test_a_graph_that_nothing_walks_is_a_warning() -> None:
     finding = only(EVALUATION, "graph-retention")
     assert finding.severity is Severity.WARNING

@@ -274,7 +274,7 @@ class GraphRetention(Rule):
         if place is not one.node:
             related.append(Related(one.node, "it is kept here"))
         return self.finding(
-            place, text, HELP, severity=severity, related=related, fix=_fix(one, place, given)
+            place, text, HELP, severity=severity, related=related, fix=_fix(one, given)
         )
 
 
@@ -289,9 +289,7 @@ def _has_graph(called: Called) -> bool:
     return any(graphs_of(one) for one in called.args.positional)
 
 
-def _fix(one: Kept, place: ast.AST, given: ast.expr | None) -> DraftFix | None:
-    if given is None and isinstance(place, ast.Call) and place.args:
-        given = place.args[0]
+def _fix(one: Kept, given: ast.expr | None) -> DraftFix | None:
     if not isinstance(given, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp)):
         return None
     text = one.called.source.segment(given)
