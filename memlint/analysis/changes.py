@@ -84,9 +84,20 @@ class Changes:
             or any(path[: len(one)] == one and len(path) > len(one) for one in self.opaque)
         )
 
+    def without(self, names: set[str]) -> Changes:
+        """The same, for code in which these names are bound to something of its own."""
+        rebound = {path for path in self.rebound if path[0] not in names}
+        written = {path for path in self.written if path[0] not in names}
+        return Changes(rebound, written, self.opaque, self.trains)
+
     def write_into(self, path: Path) -> bool:
         """Whether the object at ``path`` may be written into."""
         return any(related(path, one) for one in self.written)
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """The names in a piece of code."""
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
 def related(one: Path, other: Path) -> bool:

@@ -20,6 +20,7 @@ from memlint.analysis.changes import (
     as_argument,
     called_name,
     changes_in,
+    names_in,
     path_of,
 )
 from memlint.analysis.events import Called, Enclosing
@@ -41,7 +42,7 @@ _READING = frozenset(
      "astype", "copy", "clone", "size", "dim", "numel", "abs", "sqrt", "exp", "log", "mean", "sum",
      "repeat", "repeat_interleave", "tile", "adjoint", "conj", "index_select", "flip", "roll",
      "unflatten", "pin_memory", "tolist", "get_device", "softmax", "clamp", "pow", "round",
-     "copy_to_host", "max", "min", "argmax", "argmin", "to_numpy"}
+     "copy_to_host", "max", "min", "argmax", "argmin", "to_numpy", "items", "values", "keys"}
 )  # fmt: skip
 _MODULES = frozenset({"torch", "np", "numpy", "cp", "cupy", "jnp", "jax", "cuda", "math", "F"})
 _RANDOM = re.compile(r"rand|perm|normal|multinomial|bernoulli|dropout|seed|empty", re.IGNORECASE)
@@ -90,11 +91,23 @@ class Invariance:
 
     def repeated(self, called: Called) -> Repeated | None:
         """The outermost loop of its function that repeats an operation for nothing, if any."""
-        if self._used_up(called.node):
-            return None
         if next(self._loops_around(called.node), None) is not None:
-            return self._repeated_at(called.node, called.node, called)
+            if not self._used_up(called.node):
+                found = self._repeated_at(called.node, called.node, called)
+                if found is not None:
+                    return found
+            return self._repeated_as_a_whole(called)
         return self._repeated_by_caller(called)
+
+    def _repeated_as_a_whole(self, called: Called) -> Repeated | None:
+        """``{k: v.to(device) for k, v in given.items()}`` is the same in each iteration."""
+        whole = self._parent(called.node)
+        if not isinstance(whole, (ast.ListComp, ast.DictComp)) or len(whole.generators) > 1:
+            return None
+        result = whole.value if isinstance(whole, ast.DictComp) else whole.elt
+        if result is not called.node or self._used_up(whole):
+            return None
+        return self._repeated_at(whole, whole, called)
 
     def _repeated_at(self, place: ast.expr, node: ast.expr, called: Called) -> Repeated | None:
         """``node`` as it is computed at ``place``, in the loops around that."""
@@ -123,8 +136,15 @@ class Invariance:
             return None
         if not self._is_left_alone(called.node, function):
             return None
+        place = call if self._is_returned(called.node) else called.node
+        if self._used_up(place):
+            return None
         moved = as_argument(called.node, function, call)
         return None if moved is None else self._repeated_at(call, moved, called)
+
+    def _is_returned(self, node: ast.expr) -> bool:
+        """Whether a function gives an expression back as it is, for its caller to use."""
+        return isinstance(self._parent(node), ast.Return)
 
     def _always_runs(self, node: ast.AST) -> bool:
         branches = (ast.If, ast.IfExp, ast.Try, ast.ExceptHandler, ast.BoolOp, ast.match_case)
@@ -364,6 +384,14 @@ def _like_parameter(path: Path) -> bool:
     return bool(_PARAMETERS.match(path[-1]))
 
 
+def given_each_time(repeated: Repeated) -> ast.expr | None:
+    """What a comprehension that is repeated as a whole runs over."""
+    match repeated.node:
+        case ast.ListComp(generators=[first]) | ast.DictComp(generators=[first]):
+            return first.iter
+    return None
+
+
 def only_reads(node: ast.AST | None, changes: Changes, *, any_device: bool) -> bool:
     """Whether an expression only reads what ``changes`` leave as it is.
 
@@ -389,6 +417,12 @@ def only_reads(node: ast.AST | None, changes: Changes, *, any_device: bool) -> b
                 only_reads(child, changes, any_device=any_device)
                 for child in ast.iter_child_nodes(node)
                 if isinstance(child, (ast.expr, ast.keyword))
+            )
+        case ast.ListComp(elt=result) | ast.DictComp(value=result):
+            generator = node.generators[0]
+            inner = changes.without(names_in(generator.target))
+            return only_reads(generator.iter, changes, any_device=any_device) and all(
+                only_reads(one, inner, any_device=any_device) for one in (result, *generator.ifs)
             )
     return False
 

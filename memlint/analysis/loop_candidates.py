@@ -73,6 +73,11 @@ def _in_region(
             if path is not None:
                 changes.rebound.add(path)
     for node in nodes:
+        if isinstance(node, (ast.ListComp, ast.DictComp)) and node not in region:
+            result = node.value if isinstance(node, ast.DictComp) else node.elt
+            moves = isinstance(result, ast.Call) and _is_one(result, names)
+            if moves and only_reads(node, changes, any_device=True):
+                yield node
         if not isinstance(node, ast.Call):
             continue
         if _is_one(node, names) and only_reads(node, changes, any_device=True):

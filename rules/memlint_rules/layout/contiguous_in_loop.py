@@ -9,7 +9,7 @@ from typing import ClassVar
 from memlint.analysis.axes import contiguous
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.hoisting import hoisted
-from memlint.analysis.invariance import Invariance, Repeated
+from memlint.analysis.invariance import Invariance, Repeated, given_each_time
 from memlint.analysis.loop_candidates import may_repeat
 from memlint.analysis.values import Object, Tensor, Unknown, Value, alternatives, made_of
 from memlint.findings import Applicability, Confidence, Severity
@@ -126,7 +126,7 @@ class ContiguousInLoop(Rule):
         repeated = self._invariance.repeated(called)
         if repeated is None:
             return
-        text = _what(called.node)
+        text = _what(given_each_time(repeated) or _copied(called.node))
         yield self.finding(
             called.node,
             f"`{text}` does not change in the loop, but is copied to a dense array in every "
@@ -175,9 +175,12 @@ def _rests_on_assumption(value: Value) -> bool:
     )
 
 
-def _what(node: ast.Call) -> str:
-    inner = node.args[0] if node.args else getattr(node.func, "value", node.func)
-    text = ast.unparse(inner)
+def _copied(node: ast.Call) -> ast.expr:
+    return node.args[0] if node.args else getattr(node.func, "value", node.func)
+
+
+def _what(copied: ast.expr) -> str:
+    text = ast.unparse(copied)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -12,7 +12,7 @@ from memlint.analysis.changes import bases_of
 from memlint.analysis.destinations import Destination, destination_of, lies_there
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.hoisting import hoisted
-from memlint.analysis.invariance import Invariance, Repeated
+from memlint.analysis.invariance import Invariance, Repeated, given_each_time
 from memlint.analysis.loop_candidates import may_repeat
 from memlint.analysis.values import Instance, Object, Tensor, Value, alternatives
 from memlint.findings import Applicability, Confidence, Severity
@@ -174,7 +174,7 @@ class LoopInvariantTransfer(Rule):
         if module and self._invariance.moves(shown, repeated) > 1:
             return
         self._told.append(node)
-        text = _short(ast.unparse(shown))
+        text = _short(ast.unparse(given_each_time(repeated) or shown))
         if module:
             yield self.finding(
                 node,
