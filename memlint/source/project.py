@@ -31,6 +31,13 @@ _NEXT_STATEMENT = re.compile(r"^[^\s#)\]}]", re.MULTILINE)
 _WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 _MOST_BLOCKS = 20
 _MOST_HOPS = 4
+# What follows a name that is called, or that something in is.
+_USE = re.compile(r"(?:\.\w+)*\(")
+# Packages that are known by name: what they hold need not be read, also in their own projects.
+LIBRARIES = frozenset(
+    {"torch", "numpy", "cupy", "cupyx", "numba", "triton", "accelerate", "lightning", "joblib",
+     "pytorch_lightning", "torchvision", "tqdm", "rich", "psutil", "ignite"}
+)  # fmt: skip
 _KEPT_TEXT = 24_000_000
 _MOST_STARS = 4
 _KEPT_PROGRAMS = 24
@@ -353,6 +360,8 @@ class Project:
     def imported(self, path: str, text: str, looked: dict[str, Looked]) -> Iterator[_Import]:
         """The names of the project that a program imports, and those of modules it imports."""
         for bound in imports_of(text):
+            if bound.module.partition(".")[0] in LIBRARIES or not _is_made(bound.local, text):
+                continue
             target = self.resolve(path, bound.module)
             if target is None:
                 continue
@@ -397,6 +406,23 @@ class _Import(NamedTuple):
     local: str
     full: str
     origin: Origin
+
+
+def _is_made(local: str, text: str) -> bool:
+    """Whether a program calls what it imports, or something in it, or derives from it; in
+    annotations and tests of types it is only named."""
+    if local == "*":
+        return True
+    at = text.find(local)
+    while at >= 0:
+        after = _USE.match(text, at + len(local))
+        if after is not None and (at == 0 or not (text[at - 1].isalnum() or text[at - 1] in "._")):
+            return True
+        line = text.rfind("\n", 0, at) + 1
+        if text[line:at].lstrip().startswith("class "):
+            return True
+        at = text.find(local, at + 1)
+    return False
 
 
 def mark_foreign(tree: ast.Module, source: Source) -> None:

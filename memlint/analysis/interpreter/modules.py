@@ -10,7 +10,7 @@ from memlint.analysis.interpreter.watch import Watch
 from memlint.analysis.values import Ref, Value
 from memlint.source.project import Origin, Project
 
-_MOST_MODULES = 8
+_MOST_MODULES = 4
 
 
 class Modules(Watch):

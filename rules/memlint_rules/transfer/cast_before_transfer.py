@@ -89,7 +89,11 @@ class CastBeforeTransfer(Rule):
     severity = Severity.INFO
     applicability = Applicability.SAFE
     needs = Needs(
-        {"torch"}, {".to(", ".cuda("}, {CASTS}, {NARROW}, units=[{".to(", ".cuda("}, {CASTS}]
+        {"torch"},
+        {".to(", ".cuda("},
+        {CASTS},
+        {NARROW},
+        units=[{".to(", ".cuda("}, {CASTS}],
     )
     calls = frozenset({".to", ".cuda"})
 

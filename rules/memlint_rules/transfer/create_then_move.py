@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.births import MOVES, Birth, birth_of, made_there, names_device
 from memlint.analysis.events import Called, ProgramStart
+from memlint.analysis.moved_text import moves_what_it_makes
 from memlint.analysis.uses import Uses, uses_in
 from memlint.findings import Applicability, Severity
 from memlint.rule import Draft, DraftFix, Needs, Rule
@@ -99,7 +100,7 @@ class CreateThenMove(Rule):
     name = "create-then-move"
     severity = Severity.INFO
     applicability = Applicability.SAFE
-    needs = Needs({"torch"}, {MADE}, MOVED, units=[{MADE}, MOVED])
+    needs = Needs({"torch"}, {MADE}, MOVED, units=[{moves_what_it_makes}])
     calls = MOVES
 
     def __init__(self, options: dict[str, object] | None = None) -> None:

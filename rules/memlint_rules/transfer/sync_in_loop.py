@@ -114,7 +114,7 @@ class SyncInLoop(Rule):
     severity = Severity.INFO
     needs = Needs(
         {"torch"},
-        {".to(", "cuda", "gpu"},
+        {"cuda", "CUDA", "gpu", "GPU", "ccelerat", "Fabric", "lightning", "Trainer", "ignite"},
         {READ},
         {"for ", "while "},
         units=[
