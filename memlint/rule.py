@@ -22,13 +22,15 @@ from typing import Any, ClassVar, TypeAlias
 
 from memlint.findings import Applicability, Confidence, FileError, Severity
 from memlint.packs import installed
-from memlint.targets import Targets
+from memlint.targets import Targets, Version
 
 ENTRY_POINT_GROUP = "memlint.rules"
 DOCS_URL = "https://memlint.readthedocs.io/rules/{name}/"
 
 
 Word: TypeAlias = str | re.Pattern[str] | Callable[[str], bool]
+# A test of a function: its node, the text of it or of the class around it, and the whole source.
+UnitTest: TypeAlias = Callable[[ast.AST, str, str], bool]
 
 
 def _cheapest_first(group: Iterable[Word]) -> tuple[Word, ...]:
@@ -55,9 +57,17 @@ class Needs:
     with a word of ``across`` may be met by what the program imports from its own project.  With
     neither ``units`` nor ``values``, and where a word of ``whole`` occurs in the source, all
     functions are read.
+
+    With ``nearest``, the functions that hold a word are read, and of those that call them only
+    plain functions, and methods where what they call is no method: for rules to which it matters
+    little how a function is called.  ``places`` tells of such a function whether it can have
+    a place to be reported, ``callers`` whether it depends on how it is called after all.
     """
 
-    __slots__ = ("across", "also", "classwide", "groups", "units", "values", "whole")
+    __slots__ = (
+        "across", "also", "callers", "classwide", "groups", "nearest", "places", "units",
+        "values", "whole",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -68,6 +78,9 @@ class Needs:
         also: Iterable[Word] = (),
         across: Iterable[Word] = (),
         classwide: bool = False,
+        nearest: bool = False,
+        places: UnitTest | None = None,
+        callers: UnitTest | None = None,
     ) -> None:
         self.groups: tuple[tuple[Word, ...], ...] = tuple(map(_cheapest_first, groups))
         self.units = tuple(_cheapest_first(group) for group in units)
@@ -76,6 +89,9 @@ class Needs:
         self.also: tuple[Word, ...] = _cheapest_first(also)
         self.across: tuple[Word, ...] = _cheapest_first(across)
         self.classwide = classwide
+        self.nearest = nearest
+        self.places = places
+        self.callers = callers
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +159,11 @@ class PartlyRead:
 class Rule:
     """Base class of all rules.  The docstring of a subclass is the rule's page.
 
-    ``targets`` are the oldest versions that the linted project supports.  ``calls`` are the operations that the rule wants :class:`~memlint.analysis.events.Called`
-    events of, by the names that are explained there.
+    ``calls`` are the operations that the rule wants :class:`~memlint.analysis.events.Called`
+    events of, by the names that are explained there.  ``targets`` are the oldest versions that
+    the linted project supports; ``since`` is the package and the version from which on what the
+    rule advises is there: the rule does not run for projects that support older ones, and says
+    so where nothing tells which they support.
     """
 
     code: ClassVar[str] = ""
@@ -157,6 +176,7 @@ class Rule:
     needs_device: ClassVar[str | None] = None
     supersedes: ClassVar[tuple[str, ...]] = ()
     options: ClassVar[Mapping[str, Option]] = {}
+    since: ClassVar[tuple[str, Version] | None] = None
     targets: Targets = Targets()
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
@@ -194,6 +214,8 @@ class Rule:
         fix: DraftFix | None = None,
     ) -> Draft:
         """A finding of this rule at ``node``."""
+        if self.since is not None:
+            help += self.targets.proviso(*self.since)
         return Draft(
             self, node, message, help, severity or self.severity, confidence, tuple(related), fix
         )

@@ -9,6 +9,7 @@ import pytest
 
 from memlint.config import forget_files
 from memlint.linter.rules import all_rules
+from memlint.targets import forget_requirements
 from tests.packs import FLAG_PACK
 
 Write = Callable[..., Path]
@@ -31,6 +32,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     """Write a file in a fresh working directory."""
     monkeypatch.chdir(tmp_path)
     forget_files()
+    forget_requirements()
 
     def create(name: str, text: str | bytes) -> Path:
         path = tmp_path / name

@@ -180,6 +180,23 @@ def test_a_kernel_of_another_module(write: Write) -> None:
     assert "kernels.py" in {place.path for place in finding.related}
 
 
+LOADING = (
+    "import torch\n\n\ndef resume(model, path):\n    model.load_state_dict(torch.load(path))\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "said"), [("", "(torch >= 2.1)"), ("torch>=2.4", ""), ("torch>=1.13", None)]
+)
+def test_advice_that_needs_a_version(write: Write, requirement: str, said: str | None) -> None:
+    write("requirements.txt", requirement)
+    write("resume.py", LOADING)
+    found = of_rule("load-without-mmap")
+    assert len(found) == (said is not None)
+    for finding in found:
+        assert ("(torch >= 2.1)" in finding.help) == bool(said)
+
+
 def test_modules_that_import_each_other(write: Write) -> None:
     write("data.py", "from train import SIZE\n" + FACTORY)
     write("train.py", TRAINING.format(imports="from data import make_loader", call="make_loader"))

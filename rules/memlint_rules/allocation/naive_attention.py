@@ -114,6 +114,7 @@ class NaiveAttention(Rule):
         {"operator.matmul", "torch.matmul", "torch.bmm", "torch.mm", "torch.einsum",
          "torch.functional.einsum", ".matmul", ".bmm", ".mm"}
     )  # fmt: skip
+    since = ("torch", (2, 0))
     needs = Needs(
         {"torch"},
         {"softmax", "Softmax"},

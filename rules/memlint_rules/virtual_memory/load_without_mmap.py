@@ -106,6 +106,7 @@ class LoadWithoutMmap(Rule):
     severity = Severity.INFO
     applicability = Applicability.UNSAFE
     calls = frozenset({"torch.load", "torch.serialization.load", "torch.save"})
+    since = ("torch", (2, 1))
     needs = Needs({"torch"}, units=[{re.compile(r"\bload\b")}])
 
     def check_start(self, program: ProgramStart) -> Iterator[Draft]:
