@@ -273,7 +273,8 @@ def with_places(name: str, args: Args, value: Value) -> Value:
         return value
     if isinstance(axis, (Tensor, Unknown)):
         return value
-    return Sequence("tuple", (value, Unknown("call")))
+    place = Unknown("call", devices=value.devices, made=value.made)
+    return Sequence("tuple", (value, place))
 
 
 def model_text(func: ast.expr) -> str:
