@@ -218,28 +218,28 @@ def _behind(values: tuple[Value, ...]) -> Iterator[Made]:
             waiting += [(leaf, depth + 1) for one in made.inputs for leaf in leaves(one)]
 
 
-def _samples(value: Value, inner: Enclosing, *, scalar: bool) -> bool:
+def _samples(value: Value, inner: Enclosing, *, scalar: bool, depth: int = 0) -> bool:
     """Whether ``value`` is the part for this iteration of a tensor made before the loop.
 
     What is read as one number must be a part of a tensor, or of what is found by a key.
     """
+    return depth < _DEPTH and all(
+        _is_sample(one, inner, scalar=scalar, depth=depth) for one in alternatives(value)
+    )
+
+
+def _is_sample(value: Value, inner: Enclosing, *, scalar: bool, depth: int) -> bool:
     symbol, loop = inner.loop.symbol, inner.loop.node
-    for _ in range(_DEPTH):
-        made = next(_made_by(value), None)
-        if made is None or not made.inputs:
-            return False
-        whole = made.inputs[0]
-        if made.name == "builtins.next":
-            return _iterates(made.node, loop) and _is_whole(whole, scalar=scalar)
-        if made.name == "operator.getitem" and any(
-            symbol in deps_of(key) for key in made.inputs[1:]
-        ):
-            before = all(not _within(one.node, loop) for one in _made_by(whole))
-            return before and symbol not in deps_of(whole) and _is_whole(whole, scalar=scalar)
-        if made.name not in _VIEWS:
-            return False
-        value = whole
-    return False
+    made = next(_made_by(value), None)
+    if made is None or not made.inputs:
+        return False
+    whole = made.inputs[0]
+    if made.name == "builtins.next":
+        return _iterates(made.node, loop) and _is_whole(whole, scalar=scalar)
+    if made.name == "operator.getitem" and any(symbol in deps_of(key) for key in made.inputs[1:]):
+        before = all(not _within(one.node, loop) for one in _made_by(whole))
+        return before and symbol not in deps_of(whole) and _is_whole(whole, scalar=scalar)
+    return made.name in _VIEWS and _samples(whole, inner, scalar=scalar, depth=depth + 1)
 
 
 def _iterates(statement: ast.AST, loop: ast.AST) -> bool:
@@ -249,6 +249,10 @@ def _iterates(statement: ast.AST, loop: ast.AST) -> bool:
 
 def _is_whole(value: Value, *, scalar: bool) -> bool:
     """Whether ``value`` is one tensor, rather than a collection of several."""
+    return all(_is_one_whole(one, scalar=scalar) for one in alternatives(value))
+
+
+def _is_one_whole(value: Value, *, scalar: bool) -> bool:
     if is_tensor(value):
         return True
     made = next(_made_by(value), None)

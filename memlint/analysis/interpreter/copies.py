@@ -178,13 +178,21 @@ class Copies(Lanes):
             return
         given = (*(() if receiver is None else (receiver,)), *args.positional)
         given += tuple(args.keywords.values())
-        touched = [key for key, copy in running.items() if any(_holds(v, copy) for v in given)]
+        touched = [
+            key
+            for key, copy in running.items()
+            if any(_holds(v, copy) and not _is_fetched_back(v, copy) for v in given)
+        ]
         if not touched:
             if receiver is not None and not _is_on_host(receiver) and _blocks(name, args):
                 # A blocking read of another tensor waits for all before it.
                 self._wait()
             return
-        if _keeps(name, node, args):
+        if _moves_to_device(name, args):
+            # It goes back to where it came from, in the order of the stream.
+            for key in touched:
+                self._here().pop(key, None)
+        elif _keeps(name, node, args):
             self._mark(touched, held=True, recorded=False)
             for key in touched:
                 self.host_copies[key].kept_in.update({_kept_in(node)} - {""})
@@ -342,6 +350,30 @@ def _is_method(node: ast.AST) -> bool:
 def _holds(value: Value, copy: HostCopy) -> bool:
     """Whether ``value`` is or holds (a view of) what is copied to."""
     return any(_is_target(one, copy) for one in _opened(value, 0))
+
+
+def _is_fetched_back(value: Value, copy: HostCopy, depth: int = 0) -> bool:
+    """Whether ``value`` is what is copied on one path only, and was moved to a device again on
+    another: what lets a program choose is mostly whether it has a device at all."""
+    for one in alternatives(value):
+        made = made_of(one)
+        if made is None or made.node is copy.node or not made.inputs or depth > _DEPTH:
+            continue
+        if _moves_to_device(made.name, Args(made.inputs[1:], dict(made.keywords))):
+            if _holds(made.inputs[0], copy):
+                return True
+        elif made.name in _SAME and _is_fetched_back(made.inputs[0], copy, depth + 1):
+            return True
+    return False
+
+
+def _moves_to_device(name: str, args: Args) -> bool:
+    given = args.get("device", 0)
+    if name == ".to" and isinstance(given, Absent):
+        return False
+    return name in (".to", ".cuda") and not (
+        names_host(given) or knowledge.dtype_of(given) is not None
+    )
 
 
 def _opened(value: Value, depth: int) -> Iterator[Value]:

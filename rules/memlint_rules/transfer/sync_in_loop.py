@@ -11,7 +11,8 @@ from memlint.findings import Severity
 from memlint.rule import Draft, Needs, Related, Rule
 
 READ = re.compile(
-    r"\.(item|tolist|cpu)\(|\.to\(\s*(device\s*=\s*)?[\"']cpu|\b(float|int|bool|print|str)\(|\{[^}]*\}"
+    r"\.(item|tolist|cpu)\(|\.to\(\s*(device\s*=\s*)?[\"']cpu|\b(float|int|bool|print|str)\(|"
+    r"\{[^}]*\}|[\"']\s*%"
 )
 HELP = {
     "training": "keep the value on the device (`total += loss.detach()`) and read it every so "
@@ -31,9 +32,9 @@ class SyncInLoop(Rule):
 
     ## What it does
 
-    Reports `.item()`, `.tolist()`, `.cpu()`, `float(x)`, `int(x)`, `bool(x)` and printing of a
-    CUDA tensor where it runs in every iteration of a training loop, for every token of a loop
-    that generates, or for every sample of a tensor; once a line.
+    Reports `.item()`, `.tolist()`, `.cpu()`, `float(x)`, `int(x)`, `bool(x)`, printing and
+    formatting of a CUDA tensor where it runs in every iteration of a training loop, for every
+    token of a loop that generates, or for every sample of a tensor; once a line.
 
     ## Why it is slow
 
@@ -120,7 +121,7 @@ class SyncInLoop(Rule):
         units=[
             {READ},
             {".to(", "cuda", "gpu", "device"},
-            {"backward(", ".zero_grad(", "argmax(", "multinomial(", ".topk(", ".sample(", "for "},
+            {"backward(", ".zero_grad(", "max(", "multinomial(", ".topk(", ".sample(", "for "},
         ],
     )
     calls = READS | TRAINING | STEPS
