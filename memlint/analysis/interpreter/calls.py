@@ -81,6 +81,7 @@ class Calls(Activations):
         positional: list[Value] = []
         keywords: dict[str, Value] = {}
         is_open = False
+        given: list[Value] = []
         for argument in node.args:
             if isinstance(argument, ast.Starred):
                 spread = self.evaluate(argument.value)
@@ -98,7 +99,8 @@ class Calls(Activations):
                 keywords[keyword.arg] = value
             elif not self._spread_keywords(value, keywords):
                 is_open = True
-        return Args(tuple(positional), keywords, is_open)
+                given.append(_any_item(value))
+        return Args(tuple(positional), keywords, is_open, tuple(given))
 
     def _spread_keywords(self, value: Value, keywords: dict[str, Value]) -> bool:
         """Add the items of a ``**`` argument; whether they are all known."""
@@ -367,6 +369,15 @@ SAME_MEMORY = frozenset(
      "expand_as", "narrow", "select", "chunk", "split", "unbind", "unfold", "detach", "data",
      "requires_grad_", "pin_memory", "numpy", "__getitem__"}
 )  # fmt: skip
+
+
+def _any_item(value: Value) -> Value:
+    """What a ``**`` argument may give under names that are not known."""
+    return join(
+        one.get("") if isinstance(one, Mapping) else one
+        for one in alternatives(value)
+        if not isinstance(one, (Absent, Const))
+    )
 
 
 def keeps_memory(name: str) -> bool:
