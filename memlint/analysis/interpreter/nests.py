@@ -59,6 +59,7 @@ class Nests(Statements):
 
     shared: set[Site]
     bound_names: dict[int, frozenset[str]]
+    light_functions: dict[int, bool]
 
     def start_prange(self, node: ast.AST, loops: list[Loop]) -> None:
         """Iterations of a parallel loop are workers from here on."""
@@ -97,8 +98,25 @@ class Nests(Statements):
 
     def note_work(self, callee: Value) -> None:
         """A call in the body of a compiled loop."""
-        if any(not _is_light(one) for one in alternatives(callee)):
+        if not all(self._is_light(one) for one in alternatives(callee)):
             self.frame.loops[-1].heavy = True
+
+    def _is_light(self, callee: Value) -> bool:
+        """Whether a call costs about as much as a few operations on numbers."""
+        match callee:
+            case Function(node=node):
+                known = self.light_functions.get(id(node))
+                if known is None:
+                    known = self.light_functions[id(node)] = not _works_on_many(node)
+                return known
+            case Ref(name):
+                module, _, last = name.rpartition(".")
+                if module in ("math", "cmath", "numpy.random", "random") or module == "builtins":
+                    return last not in ("sorted", "sum", "list", "set", "dict")
+                return last in SCALAR_FUNCTIONS or module.startswith(("numba", "numpy.random"))
+            case Class():
+                return True
+        return False
 
     def note_access(
         self,
@@ -278,19 +296,33 @@ def _runs_over_array(loop: Loop) -> bool:
     return False
 
 
-def _is_light(callee: Value) -> bool:
-    """Whether a call costs about as much as a few operations on numbers."""
-    match callee:
-        case Ref(name):
-            module, _, last = name.rpartition(".")
-            if module in ("math", "cmath", "numpy.random", "random") or module == "builtins":
-                return last not in ("sorted", "sum", "list", "set", "dict")
-            return last in SCALAR_FUNCTIONS or module.startswith(("numba", "numpy.random"))
-        case Function(node=node):
-            return not any(isinstance(inner, LOOPS) for inner in ast.walk(node))
-        case Class():
+def _works_on_many(node: ast.AST) -> bool:
+    """Whether a function works on many elements, by loops or on whole arrays."""
+    return any(map(_is_long, ast.walk(node))) or _works_in_place(node)
+
+
+def _is_long(node: ast.AST) -> bool:
+    """Whether a part of a function's body works on many elements."""
+    match node:
+        case ast.Subscript(slice=ast.Slice(), ctx=ast.Store()):
             return True
-    return False
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="np" | "numpy"), attr=name)):
+            return name not in SCALAR_FUNCTIONS
+    return isinstance(node, LOOPS)
+
+
+def _works_in_place(node: ast.AST) -> bool:
+    """Whether a function changes an array as a whole: ``x -= mean`` of what it is handed, which
+    would be lost if it were a number, as nothing is given back."""
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    inner = list(ast.walk(node))
+    if any(isinstance(one, ast.Return) and one.value is not None for one in inner):
+        return False
+    handed = {one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+    return any(
+        isinstance(one, ast.AugAssign) and getattr(one.target, "id", "") in handed for one in inner
+    )
 
 
 def _inside(node: ast.AST, outer: ast.AST) -> bool:

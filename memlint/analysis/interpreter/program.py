@@ -61,6 +61,7 @@ class Interpreter(Copies):
         self.pending = {}
         self.lock_calls = {}
         self.bound_names = {}
+        self.light_functions = {}
         self.lane_accesses, self.tiled = {}, set()
         self.backends = []
         self.addresses = {}
