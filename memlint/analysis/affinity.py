@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.events import Called
 from memlint.analysis.uses import Uses, uses_in
-from memlint.analysis.values import Absent, Const, Linear, Sequence, Value
+from memlint.analysis.values import Absent, Const, Linear, Sequence, Value, made_of
 
 SETTERS = frozenset({"sched_setaffinity", "cpu_affinity"})
 _OWN_PROCESS = re.compile(r"^(0|os\.getpid\(\)|getpid\(\)|psutil\.Process\(\)|Process\(\))$")
@@ -40,6 +40,9 @@ def is_single(cores: Value) -> bool:
     """Whether a set of processors is known to hold just one."""
     if isinstance(cores, Sequence) and cores.items is not None:
         return len(cores.items) == 1 and not isinstance(cores.items[0], Absent)
+    made = made_of(cores)
+    if made is not None and made.name in ("builtins.set", "builtins.frozenset") and made.inputs:
+        return is_single(made.inputs[0])
     return False
 
 
@@ -47,13 +50,15 @@ def is_fixed(cores: Value) -> bool:
     """Whether it is the same one whoever asks."""
     if isinstance(cores, Sequence) and cores.items:
         return isinstance(cores.items[0], Const)
+    made = made_of(cores)
+    if made is not None and made.inputs:
+        return is_fixed(made.inputs[0])
     return isinstance(cores, (Const, Linear))
 
 
-def binds_itself(node: ast.Call) -> bool:
+def binds_itself(called: Called, node: ast.Call) -> bool:
     """Whether the process that is bound is the one that runs the call."""
-    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-    if name == "sched_setaffinity":
+    if called.name == "os.sched_setaffinity":
         return bool(node.args) and bool(_OWN_PROCESS.match(ast.unparse(node.args[0])))
     shown = node.func.value if isinstance(node.func, ast.Attribute) else node.func
     if isinstance(shown, ast.Call):

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from memlint.analysis.changes import path_of
+from memlint.analysis.changes import names_in, path_of
 from memlint.analysis.events import Called
 from memlint.analysis.interpreter.workers import POOLS
 from memlint.analysis.invariance import Invariance
@@ -16,6 +16,7 @@ from memlint.analysis.uses import FUNCTIONS, Uses, uses_in
 from memlint.analysis.values import (
     Absent,
     Made,
+    Mapping,
     Object,
     Partial,
     Sequence,
@@ -94,12 +95,12 @@ def _submitted(called: Called, node: ast.Call) -> Iterable[tuple[Value, ast.expr
             if keyword.arg is not None:
                 yield called.args.get(keyword.arg), keyword.value
         return
-    given = called.args.get("args", 1)
-    shown = next((k.value for k in node.keywords if k.arg == "args"), None)
-    if shown is None and len(node.args) > 1:
-        shown = node.args[1]
-    if isinstance(given, Sequence) and given.items is not None and isinstance(shown, ast.Tuple):
-        yield from zip(given.items, shown.elts, strict=False)
+    for name, place in (("args", 1), ("kwds", 2)):
+        shown = next((k.value for k in node.keywords if k.arg == name), None)
+        if shown is None and len(node.args) > place:
+            shown = node.args[place]
+        if shown is not None:
+            yield from _parts(called.args.get(name, place), shown)
 
 
 class _Reader:
@@ -131,26 +132,41 @@ class _Reader:
 
     def of_items(self, value: Value, expression: ast.expr) -> Iterator[Sent]:
         """``[(big, i) for i in ids]`` and its like."""
+        name = expression.id if isinstance(expression, ast.Name) else ""
         expression = self._resolved(expression)
         if _is_zip(value, expression):
             yield from self._of_zip(value, expression)
-            return
-        if not isinstance(expression, (ast.ListComp, ast.GeneratorExp)):
-            return
-        bound = {
-            one.id
-            for generator in expression.generators
-            for one in ast.walk(generator.target)
-            if isinstance(one, ast.Name)
-        }
+        elif isinstance(expression, (ast.ListComp, ast.GeneratorExp)):
+            bound = {
+                one for generator in expression.generators for one in names_in(generator.target)
+            }
+            yield from self._of_each(value, expression.elt, bound)
+        elif name and isinstance(expression, ast.List) and not expression.elts:
+            for added, loop in self._appended(name):
+                yield from self._of_each(value, added, _bound_in(loop))
+
+    def _of_each(self, value: Value, item: ast.expr, bound: set[str]) -> Iterator[Sent]:
+        """``item`` for each of what a loop, which binds some names, runs over."""
         for one in alternatives(value):
             if not isinstance(one, Sequence):
                 continue
             element = one.element if one.items is None else one.items[0] if one.items else Absent()
-            for part, shown in _parts(element, expression.elt):
+            for part, shown in _parts(element, item):
                 path = path_of(shown)
                 if path is not None and path[0] not in bound and self.is_array(part, shown):
                     yield self.sent(part, shown, chunk=False)
+
+    def _appended(self, name: str) -> Iterator[tuple[ast.expr, ast.For]]:
+        """What is appended to a list in a loop."""
+        for node in ast.walk(self._uses.scope_of(self._called.node)):
+            match node:
+                case ast.Call(func=ast.Attribute(ast.Name(id=given), "append"), args=[added]) if (
+                    given == name
+                ):
+                    above = self._uses.ancestors(node)
+                    loop = next((one for one in above if isinstance(one, ast.For)), None)
+                    if loop is not None:
+                        yield added, loop
 
     def _of_zip(self, value: Value, expression: ast.expr) -> Iterator[Sent]:
         assert isinstance(expression, ast.Call)
@@ -215,13 +231,37 @@ class _Reader:
         return False
 
 
+def _bound_in(loop: ast.For) -> set[str]:
+    """The names that a loop binds."""
+    return {
+        one.id
+        for one in ast.walk(loop)
+        if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
+    }
+
+
 def _parts(element: Value, expression: ast.expr) -> Iterator[tuple[Value, ast.expr]]:
-    if isinstance(expression, ast.Tuple):
-        for one in alternatives(element):
-            if isinstance(one, Sequence) and one.items is not None:
-                yield from zip(one.items, expression.elts, strict=False)
-    else:
-        yield element, expression
+    """The values in a tuple, list or dictionary, and how each is written."""
+    match expression:
+        case ast.Tuple(elts=shown) | ast.List(elts=shown):
+            for one in alternatives(element):
+                if isinstance(one, Sequence) and one.items is not None:
+                    yield from zip(one.items, shown, strict=False)
+        case ast.Dict() | ast.Call(func=ast.Name(id="dict")):
+            for one in alternatives(element):
+                if isinstance(one, Mapping):
+                    yield from ((one.get(key), value) for key, value in _items(expression))
+        case _:
+            yield element, expression
+
+
+def _items(expression: ast.Dict | ast.Call) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(expression, ast.Call):
+        yield from ((k.arg, k.value) for k in expression.keywords if k.arg is not None)
+        return
+    for key, value in zip(expression.keys, expression.values, strict=True):
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            yield key.value, value
 
 
 def _is_zip(value: Value, expression: ast.expr) -> bool:

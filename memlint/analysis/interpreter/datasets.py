@@ -199,6 +199,22 @@ class Datasets(Devices):
         part = Object(SUBSET, self.sites.at(node), (("dataset", args.get("dataset", 0)),))
         return Sequence("list", None, part, self.sites.at(node, "parts"))
 
+    # Their transforms
+
+    def _composed(self, callee: Object, args: Args, node: ast.AST) -> Value | None:
+        """``transforms.Compose([...])(x)`` calls one after the other."""
+        value = args.get("img", 0)
+        steps = _given(callee, "transforms")
+        if not isinstance(steps, Sequence) or steps.items is None:
+            return None
+        for step in steps.items:
+            value = self.call(step, Args((value,), {}, False), node)
+        return value
+
+    def _by_function(self, callee: Object, args: Args, node: ast.AST) -> Value | None:
+        """``transforms.Lambda(function)(x)``."""
+        return self.call(_given(callee, "lambd"), args, node)
+
     # What is told of them
 
     def code_of_workers(self, record: LoaderRecord, batch: Value) -> WorkerCode:
@@ -347,6 +363,11 @@ class Datasets(Devices):
         return None
 
 
+def _given(callee: Object, name: str) -> Value:
+    given = callee.fact("0")
+    return callee.fact(name) if isinstance(given, Absent) else given
+
+
 def _holds_lists(mapping: Mapping) -> bool:
     """Whether a dictionary groups entries by something: each of its values is a list."""
     held = alternatives(mapping.get(""))
@@ -383,3 +404,6 @@ def _comes_from(value: Value, node: ast.AST, depth: int = 0) -> bool:
 
 
 Datasets.FUNCTIONS["torch.utils.data.random_split"] = Datasets._random_split
+for _module in ("torchvision.transforms", "torchvision.transforms.v2"):
+    Datasets.METHODS[f"{_module}.Compose", "__call__"] = Datasets._composed
+    Datasets.METHODS[f"{_module}.Lambda", "__call__"] = Datasets._by_function

@@ -140,7 +140,7 @@ class AffinitySingleCore(Rule):
         cores = cores_of(called)
         if self._silent or not isinstance(node, ast.Call) or not is_single(cores):
             return
-        if not binds_itself(node) or restored(called, self._tree):
+        if not binds_itself(called, node) or restored(called, self._tree):
             return
         if any(map(MEASURES.search, names_around(node, self._tree))):
             return

@@ -18,6 +18,7 @@ from memlint.analysis.values import (
     Value,
     alternatives,
     leaves,
+    made_of,
 )
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
@@ -164,8 +165,20 @@ class PinMemoryInert(Rule):
 
 def _is_given(value: Value) -> bool:
     return not any(
-        isinstance(one, (Absent, Unknown)) or one in (Const(None), Const(""))
+        isinstance(one, Absent)
+        or (isinstance(one, Unknown) and not _is_text(one))
+        or one in (Const(None), Const(""))
         for one in alternatives(value)
+    )
+
+
+def _is_text(value: Unknown) -> bool:
+    """``"cuda:%d" % rank``."""
+    made = made_of(value)
+    if made is None or made.name not in ("operator.remainder", "operator.add", ".format"):
+        return False
+    return any(
+        isinstance(one, Const) and isinstance(one.value, str) and one.value for one in made.inputs
     )
 
 
