@@ -27,6 +27,7 @@ _TWIN = re.compile(
 _TABLE = re.compile(r"bias\w*\[[^\n]*(idxs?|ind(ex|ices))\b")
 # Sizes of what a sequence is cut into before it attends to itself.
 _PIECES = re.compile(r"\b(window_size|win_size|window_partition|chunk_size|bucket_size)\b")
+_CLASS = re.compile(r"^[ \t]*class (\w+)", re.MULTILINE)
 _FUNCTIONAL = re.compile(r"^\s*import torch\.nn\.functional as (\w+)", re.MULTILINE)
 _FUNCTIONAL_FROM = re.compile(
     r"^\s*from torch\.nn import (?:.*\b)?functional as (\w+)", re.MULTILINE
@@ -50,6 +51,14 @@ def is_meant(found: Attention, uses: Uses, source: Source) -> bool:
         return True
     texts.extend(source.segment(one) for one in _relatives(around, uses))
     return any(FUSED.search(text) for text in texts)
+
+
+def may_be_naive(function: ast.AST, around: str, source: str) -> bool:
+    """Whether a function may hold a part of attention that is not meant to be written out, as
+    far as its name and the text around it tell: a sieve."""
+    del source
+    names = [getattr(function, "name", ""), *_CLASS.findall(around)[:1]]
+    return not any(map(_TWIN.search, names)) and FUSED.search(around) is None
 
 
 def _relatives(around: Sequence[ast.AST], uses: Uses) -> Iterator[ast.stmt]:

@@ -15,27 +15,41 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from memlint.rule import Needs, Word
+from memlint.rule import Needs, UnitTest, Word
 from memlint.source.model import Source
 
 _NAME = re.compile(r"(\.?)([A-Za-z_]\w*)")
 _COMMENT_LINES = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class Unit:
-    """A function (or the module), the class it is a method of, its text, the names in it,
-    and those behind a dot.  Its text is without docstrings and comments on their own line."""
+    """A function (or the module), the class it is a method of, and its text, which is without
+    docstrings and comments on their own line."""
 
     node: ast.AST
     name: str
     owner: str
     text: str
-    names: frozenset[str]
-    attributes: frozenset[str]
+
+    @cached_property
+    def _found(self) -> set[tuple[str, str]]:
+        return set(_NAME.findall(self.text))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names in it, without those behind a dot."""
+        return frozenset(name for dot, name in self._found if not dot)
+
+    @cached_property
+    def attributes(self) -> frozenset[str]:
+        """The names in it that stand behind a dot."""
+        return frozenset(name for dot, name in self._found if dot)
 
 
 # Methods that run without being named, by who has an object of their class.
@@ -55,7 +69,7 @@ class Index:
         needs: Iterable[Needs],
         imported: Mapping[str, str] | None = None,
     ) -> None:
-        self._lines = source.lines
+        self._lines, self._source = source.lines, source.text
         self._wanted: set[int] | None = None
         declared = list(needs)
         if any(_reads_all(one, source.text) for one in declared):
@@ -72,9 +86,9 @@ class Index:
             return
         outside = list(self._outside(tree.body))
         text = "\n".join(text for text, _, is_import in outside if not is_import)
-        module = _unit(tree, "", "", text)
+        module = Unit(tree, "", "", text)
         units = [module, *self._units(tree.body, "")]
-        units += [_unit(ast.Pass(), name, "", text) for name, text in foreign.items()]
+        units += [Unit(ast.Pass(), name, "", text) for name, text in foreign.items()]
         self._known = {id(unit.node) for unit in units}
         graph = _Graph(units)
         self._wanted = set()
@@ -97,10 +111,16 @@ class Index:
         self, graph: _Graph, sieve: _Sieve, outside: Sequence[tuple[str, list[str], bool]]
     ) -> set[int]:
         candidates: set[int] | None = None
+        every: list[Unit] = []
         for group, by_init in sieve.groups:
             aliases = _aliases(outside, group)
             holders = [u for u in graph.units if _holds(u, group, aliases)]
-            if any(unit.owner == unit.name == "" for unit in holders):
+            if sieve.nearest:
+                holders = [u for u in holders if self._has_place(u, sieve, graph)]
+                every += holders
+                if not holders:
+                    return set()
+            elif any(unit.owner == unit.name == "" for unit in holders):
                 continue  # what the module does is done for all its functions
             reached = graph.reaching(holders, classwide=sieve.classwide, by_init=by_init)
             candidates = reached if candidates is None else candidates & reached
@@ -108,8 +128,17 @@ class Index:
                 return candidates
         if candidates is None:
             return {id(u.node) for u in graph.units}
+        if sieve.nearest:
+            demanding = {id(u.node) for u in every if self._is_demanding(u, sieve, graph)}
+            candidates &= graph.nearest(every, demanding)
         against = _aliases(outside, sieve.also)
         return candidates | {id(u.node) for u in graph.units if _holds(u, sieve.also, against)}
+
+    def _has_place(self, unit: Unit, sieve: _Sieve, graph: _Graph) -> bool:
+        return _passes(sieve.places, unit, graph, self._source)
+
+    def _is_demanding(self, unit: Unit, sieve: _Sieve, graph: _Graph) -> bool:
+        return sieve.callers is not None and _passes(sieve.callers, unit, graph, self._source)
 
     def _text(self, node: ast.stmt) -> str:
         decorators = getattr(node, "decorator_list", [])
@@ -137,18 +166,12 @@ class Index:
         """Units with their texts; that of a method begins with the head of its class."""
         for statement in _statements(body):
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                yield _unit(statement, statement.name, owner, head + self._text(statement))
+                yield Unit(statement, statement.name, owner, head + self._text(statement))
             elif isinstance(statement, ast.ClassDef):
                 first = statement.body[0].lineno if statement.body else statement.lineno + 1
                 start = min([statement.lineno, *(d.lineno for d in statement.decorator_list)])
                 above = "\n".join(self._lines[start - 1 : max(first - 1, statement.lineno)])
                 yield from self._units(statement.body, statement.name, above + "\n")
-
-
-def _unit(node: ast.AST, name: str, owner: str, text: str) -> Unit:
-    found = set(_NAME.findall(text))
-    names = frozenset(name for dot, name in found if not dot)
-    return Unit(node, name, owner, text, names, frozenset(name for dot, name in found if dot))
 
 
 def _bare(text: str) -> set[str]:
@@ -159,7 +182,8 @@ class _Sieve:
     """The groups of a rule's needs, narrowed to the words that are in the program at all."""
 
     def __init__(self, needs: Needs, text: str) -> None:
-        self.classwide = needs.classwide
+        self.classwide, self.nearest = needs.classwide, needs.nearest
+        self.places, self.callers = needs.places, needs.callers
         self.groups: list[tuple[tuple[Word, ...], bool]] = []
         self.may_hold = True
         for groups, by_init in ((needs.units, False), (needs.values, True)):
@@ -177,15 +201,21 @@ class _Graph:
 
     def __init__(self, units: list[Unit]) -> None:
         self.units = units
-        self._naming: dict[str, list[Unit]] = {}
         self._methods: dict[str, list[Unit]] = {}
-        methods = {u.name for u in units if u.owner}
-        others = {u.name for u in units if not u.owner} | {u.owner for u in units}
         for unit in units:
             if unit.owner:
                 self._methods.setdefault(unit.owner, []).append(unit)
+
+    @cached_property
+    def _naming(self) -> dict[str, list[Unit]]:
+        """The units that name a function, a method or a class."""
+        found: dict[str, list[Unit]] = {}
+        methods = {u.name for u in self.units if u.owner}
+        others = {u.name for u in self.units if not u.owner} | {u.owner for u in self.units}
+        for unit in self.units:
             for name in (unit.names & others) | (unit.attributes & methods):
-                self._naming.setdefault(name, []).append(unit)
+                found.setdefault(name, []).append(unit)
+        return found
 
     def reaching(self, holders: list[Unit], *, classwide: bool, by_init: bool) -> set[int]:
         """Units that reach one of ``holders``."""
@@ -203,6 +233,58 @@ class _Graph:
                     found.add(id(other.node))
                     waiting.append(other)
         return found
+
+    def nearest(self, holders: list[Unit], demanding: set[int]) -> set[int]:
+        """Holders, plain functions that lead to one, methods that call one that is no method or
+        is ``demanding``, and what brings several of them together."""
+        found = {id(unit.node) for unit in holders}
+        waiting = list(holders)
+        while waiting:
+            unit = waiting.pop()
+            near = list(self._naming.get(unit.name, ()))
+            if unit.owner and unit.name in _UNNAMED:
+                near.extend(self._naming.get(unit.owner, ()))
+            for other in near:
+                if id(other.node) in found:
+                    continue
+                if not other.owner:
+                    waiting.append(other)
+                    found.add(id(other.node))
+                elif not unit.owner:
+                    found.add(id(other.node))
+                elif id(unit.node) in demanding:
+                    found.update(id(one.node) for one in self._calling(other, unit))
+        return found | self._joining({unit.name for unit in holders if unit.name})
+
+    def _calling(self, other: Unit, unit: Unit) -> Iterator[Unit]:
+        """The method that names a method; for one that runs without being named the methods
+        that use the object that is made in ``__init__``."""
+        if unit.name not in _UNNAMED:
+            yield other
+        elif other.name == "__init__":
+            made = re.findall(rf"self\.(\w+)\s*=[^=][^\n]*\b{unit.owner}\(", other.text)
+            uses = re.compile(rf"self\.({'|'.join(made)})\(") if made else None
+            for one in self._methods[other.owner]:
+                if uses is not None and uses.search(one.text):
+                    yield one
+
+    def _joining(self, names: set[str]) -> set[int]:
+        """The units that name several of ``names``."""
+        counts = Counter(id(u.node) for name in names for u in self._naming.get(name, ()))
+        return {unit for unit, count in counts.items() if count > 1}
+
+    def around(self, unit: Unit) -> str:
+        """The text of a unit, or of all methods of its class."""
+        if not unit.owner:
+            return unit.text
+        return "\n".join(one.text for one in self._methods[unit.owner])
+
+
+def _passes(test: UnitTest | None, unit: Unit, graph: _Graph, source: str) -> bool:
+    """Whether a unit passes a test; what is no function of this program always does."""
+    if test is None or not isinstance(unit.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return True
+    return test(unit.node, graph.around(unit), source)
 
 
 def _reads_all(needs: Needs, text: str) -> bool:

@@ -11,7 +11,7 @@ from memlint.analysis.attention import Attention, attention
 from memlint.analysis.attention_sizes import is_chunked, is_learned, is_short
 from memlint.analysis.chains import MATMUL, PRODUCT, operation_of
 from memlint.analysis.events import Called, ProgramStart
-from memlint.analysis.fused_attention import is_meant, replacement_text
+from memlint.analysis.fused_attention import is_meant, may_be_naive, replacement_text
 from memlint.analysis.uses import uses_in
 from memlint.analysis.weights_path import outputs_only
 from memlint.findings import Applicability, Confidence, Severity
@@ -121,6 +121,8 @@ class NaiveAttention(Rule):
         {MATMUL, PRODUCT, "einsum"},
         units=[{MATMUL, PRODUCT, "einsum"}],
         values=[{"softmax", "Softmax"}],
+        nearest=True,
+        places=may_be_naive,
     )
 
     def check_start(self, start: ProgramStart) -> Iterator[Draft]:

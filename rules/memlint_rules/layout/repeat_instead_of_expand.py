@@ -17,6 +17,7 @@ from memlint.analysis.copies_along_axes import (
     repetition,
 )
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
+from memlint.analysis.repetition_places import may_be_needless, repeats_parameters
 from memlint.analysis.uses import attributes_set, uses_in
 from memlint.analysis.values import Instance, Object
 from memlint.findings import Applicability, Confidence, Severity
@@ -31,7 +32,11 @@ DENSE_COPIES = frozenset({".copy", ".clone"})
 _PLACED = frozenset({".to", ".cuda", ".eval", ".train", ".requires_grad_"})
 _TABLE = "torch.nn.Embedding"
 
-_REPEATS = re.compile(r"\b(repeat|tile|repeat_interleave)\b")
+# Called, or given another name.
+_REPEATS = re.compile(
+    r"\b(repeat|tile|repeat_interleave)(\s*\(| as )|\.(repeat|tile|repeat_interleave)\s*($|[,)#])",
+    re.MULTILINE,
+)
 
 
 def _copies_views(text: str) -> bool:
@@ -126,7 +131,14 @@ class RepeatInsteadOfExpand(Rule):
     severity = Severity.INFO
     applicability = Applicability.UNSAFE
     calls: ClassVar[frozenset[str]] = COPIES | DENSE_COPIES | _PLACED | {_TABLE}
-    needs = Needs({_REPEATS, _copies_views}, {"torch", "numpy"}, units=[{_REPEATS, _copies_views}])
+    needs = Needs(
+        {_REPEATS, _copies_views},
+        {"torch", "numpy"},
+        units=[{_REPEATS, _copies_views}],
+        nearest=True,
+        places=may_be_needless,
+        callers=repeats_parameters,
+    )
 
     def check_start(self, start: ProgramStart) -> Iterator[Draft]:
         """Begin a program."""
