@@ -202,7 +202,7 @@ def _is_maximum(value: Value, scores: Made) -> bool:
 def _is_computed(bias: Value, of_query: frozenset[ast.AST]) -> bool:
     """Whether a bias is itself a product, or made from the queries: it is as large as the
     scores then, and has to be made by each call."""
-    return any(is_product(made) or made.node in of_query for made in _before(bias))
+    return any(is_product(made) or made.node in of_query for made in _before(bias, DEPTH))
 
 
 def _nodes(value: Value) -> frozenset[ast.AST]:

@@ -207,6 +207,8 @@ def _flattens(made: Made) -> bool:
 
 def _is_single(query: Value) -> bool:
     """Whether there is known to be one query only, or one number for each."""
+    if _is_pooled(query):
+        return True
     for _ in range(DEPTH):
         if any(_has_one_row(one) for one in alternatives(query)):
             return True
@@ -223,6 +225,20 @@ def _is_single(query: Value) -> bool:
         if name not in CASTS | SCALES:
             return False
         query = next(iter(given(made)), Absent())
+    return False
+
+
+def _is_pooled(query: Value) -> bool:
+    """Whether the query is made from a mean over the sequence."""
+    for _ in range(DEPTH):
+        made = next(mades(query), None)
+        if made is None or not given(made):
+            return False
+        if short(made.name) in ("mean", "sum", "amax"):
+            return made.get("keepdim") == Const(True) and integer(made.get("dim", 1)) in (1, -2)
+        if not (_goes_on(made) or layer_of(made) == "torch.nn.Linear"):
+            return False
+        query = given(made)[0]
     return False
 
 
