@@ -35,30 +35,37 @@ def may_repeat(names: frozenset[str]) -> Callable[[str], bool]:
 def candidates(tree: ast.AST, names: frozenset[str]) -> Iterator[ast.AST]:
     """The calls of ``names`` in loops whose own assignments leave them as they are, also through
     a function that the loop calls."""
-    functions = _functions(tree, names)
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    every = [node for node in nodes if isinstance(node, ast.Call)]
+    calls = [node for node in every if _is_one(node, names)]
+    functions = _functions(nodes, calls)
+    lines = {node.lineno for node in calls}
+    lines.update(node.lineno for node in every if called_name(node) in functions)
+    for node in nodes:
         if isinstance(node, ast.ImportFrom):
             yield from (one for one in node.names if one.asname and one.name in names)
-        elif isinstance(node, LOOPS):
-            head = [node.test] if isinstance(node, ast.While) else [node.target]
-            yield from _in_region([*head, *node.body], names, functions)
-        elif isinstance(node, COMPREHENSIONS):
-            yield from _in_region([node], names, functions)
+        elif isinstance(node, (*LOOPS, *COMPREHENSIONS)):
+            if lines.isdisjoint(range(node.lineno, (node.end_lineno or node.lineno) + 1)):
+                continue
+            if isinstance(node, COMPREHENSIONS):
+                yield from _in_region([node], names, functions)
+            else:
+                head = [node.test] if isinstance(node, ast.While) else [node.target]
+                yield from _in_region([*head, *node.body], names, functions)
 
 
 _Functions = dict[str, list[tuple[FunctionNode, list[ast.Call]]]]
 
 
-def _functions(tree: ast.AST, names: frozenset[str]) -> _Functions:
-    """The functions that call one of ``names``, by their own name."""
+def _functions(nodes: list[ast.AST], calls: list[ast.Call]) -> _Functions:
+    """The functions that make some of these calls, by their own name."""
     found: _Functions = {}
-    for node in ast.walk(tree):
+    for node in nodes if calls else ():
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            calls = [
-                one for one in ast.walk(node) if isinstance(one, ast.Call) and _is_one(one, names)
-            ]
-            if calls:
-                found.setdefault(node.name, []).append((node, calls))
+            last = node.end_lineno or node.lineno
+            own = [one for one in calls if node.lineno <= one.lineno <= last]
+            if own:
+                found.setdefault(node.name, []).append((node, own))
     return found
 
 
