@@ -8,6 +8,10 @@ import gzip
 import json
 import linecache
 import os
+import pickle
+import sqlite3
+import tarfile
+import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -21,6 +25,7 @@ from memlint.analysis.knowledge.python_objects import (
     READING_METHODS,
     STRINGS,
     TABLES,
+    UNPICKLED,
 )
 
 COUNT = 25
@@ -57,6 +62,10 @@ READS: dict[str, Callable[[Path], Iterable[Any]]] = {
     ".glob": lambda f: f.glob("*.txt"),
     ".rglob": lambda f: f.rglob("*.txt"),
     ".iterdir": Path.iterdir,
+    ".fetchall": lambda f: _queried(f).fetchall(),
+    ".namelist": lambda f: _archived(f).namelist(),
+    ".infolist": lambda f: _archived(f).infolist(),
+    ".getnames": lambda f: _tarred(f).getnames(),
 }
 
 
@@ -65,6 +74,29 @@ def _load_json(folder: Path) -> Any:
     path.write_text(as_json(folder))
     with path.open() as file:
         return json.load(file)
+
+
+def _queried(folder: Path) -> sqlite3.Cursor:
+    rows = sqlite3.connect(":memory:")
+    rows.execute("create table files (name text)")
+    rows.executemany("insert into files values (?)", [(name,) for name in os.listdir(folder)])
+    return rows.execute("select name from files")
+
+
+def _archived(folder: Path) -> zipfile.ZipFile:
+    path = folder.parent / "files.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for one in folder.iterdir():
+            archive.write(one, one.name)
+    return zipfile.ZipFile(path)
+
+
+def _tarred(folder: Path) -> tarfile.TarFile:
+    path = folder.parent / "files.tar"
+    with tarfile.open(path, "w") as archive:
+        for one in folder.iterdir():
+            archive.add(one, one.name)
+    return tarfile.open(path)
 
 
 def _zipped(folder: Path) -> Any:
@@ -83,6 +115,21 @@ def test_readers_give_an_object_for_each_entry(name: str, folder: Path) -> None:
     assert not any(hasattr(entry, "__array_interface__") for entry in entries)
     if name in NAMES:
         assert all(isinstance(entry, str) for entry in entries)
+
+
+def test_a_pickle_gives_what_was_written() -> None:
+    entries = [{"path": f"{k}.png"} for k in range(COUNT)]
+    assert pickle.loads(pickle.dumps(entries)) == entries
+    assert {"pickle.load", "pickle.loads"} <= UNPICKLED
+
+
+def test_an_array_of_objects_is_loaded_only_where_pickles_are_allowed(tmp_path: Path) -> None:
+    np = pytest.importorskip("numpy")
+    np.save(tmp_path / "a.npy", np.array([{"path": "a"}], dtype=object))
+    assert "numpy.load" in UNPICKLED
+    assert np.load(tmp_path / "a.npy", allow_pickle=True)[0] == {"path": "a"}
+    with pytest.raises(ValueError, match="allow_pickle"):
+        np.load(tmp_path / "a.npy")
 
 
 def test_a_walk_gives_a_list_of_names(folder: Path) -> None:

@@ -50,7 +50,8 @@ class DatasetPythonList(Rule):
     - lists of tensors or arrays: beside these their objects weigh nothing;
     - attributes that are not taken by the index of a sample: class names, vocabularies, options;
     - collections of fewer than 10,000 entries, where that is known, and values nobody can see
-      into.
+      into: what a pickle gives counts only where its entries are used as dictionaries, none of
+      whose values is used as an array.
 
     ## Example
 

@@ -48,7 +48,8 @@ class TensorFromArrayList(Rule):
     ## What it does
 
     Reports `torch.tensor(frames)`, `torch.as_tensor(frames)` and the older `torch.FloatTensor(
-    frames)` where `frames` is a list or tuple whose elements are known to be NumPy arrays.
+    frames)` where `frames` is a list or tuple whose elements are known to be NumPy arrays, also
+    one that NumPy gives (`np.nonzero(mask)`, `np.meshgrid(x, y)`).
 
     ## Why it is slow
 
