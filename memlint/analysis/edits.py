@@ -16,6 +16,18 @@ from memlint.source.model import Source
 
 _LAYOUT = frozenset({tokenize.NL, tokenize.COMMENT, tokenize.NEWLINE, tokenize.ENDMARKER})
 
+# What holds an expression without binding it to its neighbours.
+_LOOSE = (
+    ast.Assign,
+    ast.AnnAssign,
+    ast.Return,
+    ast.Expr,
+    ast.keyword,
+    ast.Tuple,
+    ast.List,
+    ast.Compare,
+)
+
 
 def call_with_keyword(
     source: Source, call: ast.Call, name: str, expression: str
@@ -42,6 +54,19 @@ def followed_by(source: Source, call: ast.Call, suffix: str) -> Replacement:
     """``call`` with another call or attribute behind it."""
     text = source.segment(call)
     return Replacement(call, text + suffix)
+
+
+def product_for(source: Source, node: ast.expr, parent: ast.AST | None, text: str) -> str:
+    """``text``, a product, as it can stand for ``node``: in parentheses where it would bind to
+    its neighbours without."""
+    if isinstance(parent, _LOOSE) or (isinstance(parent, ast.Call) and parent.func is not node):
+        return text
+    if isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Add, ast.Sub)):
+        return text
+    line = source.lines[(node.end_lineno or node.lineno) - 1].encode()[node.end_col_offset or 0 :]
+    before = source.lines[node.lineno - 1].encode()[: node.col_offset]
+    enclosed = before.rstrip().endswith(b"(") and line.lstrip().startswith(b")")
+    return text if enclosed else f"({text})"
 
 
 def call_without_keyword(source: Source, call: ast.Call, name: str) -> Replacement | None:

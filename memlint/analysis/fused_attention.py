@@ -71,8 +71,8 @@ def _relatives(around: Sequence[ast.AST], uses: Uses) -> Iterator[ast.stmt]:
         for other in uses.classes():
             if any(dotted(base).rpartition(".")[2] in classes for base in other.bases):
                 yield other
-    for call in uses.calls():
-        if dotted(call.func).rpartition(".")[2] in functions:
+    for name in sorted(functions):
+        for call in uses.calls_of(name):
             scope = uses.scope_of(call)
             if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 yield scope

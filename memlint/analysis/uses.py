@@ -86,6 +86,7 @@ class Uses:
         self._reached: dict[tuple[ast.AST, str], tuple[ast.Name, ...] | None] = {}
         self._declared: dict[ast.AST, frozenset[str]] = {}
         self._mentions = _Mentions()
+        self._calls: dict[str, list[ast.Call]] | None = None
         nodes: list[ast.AST] = [tree]
         for node in nodes:
             below = children(node)
@@ -127,6 +128,14 @@ class Uses:
     def calls(self) -> Iterator[ast.Call]:
         """The calls of the program."""
         yield from (node for node in self._parents if isinstance(node, ast.Call))
+
+    def calls_of(self, name: str) -> tuple[ast.Call, ...]:
+        """The calls of what has this name, be it behind a dot."""
+        if self._calls is None:
+            self._calls = {}
+            for call in self.calls():
+                self._calls.setdefault(dotted(call.func).rpartition(".")[2], []).append(call)
+        return tuple(self._calls.get(name, ()))
 
     def names_of(self, node: ast.expr) -> tuple[str, ...]:
         """The names that the value of ``node`` is bound to at once."""

@@ -153,9 +153,7 @@ class _Walk:
         name = getattr(function, "name", "")
         if not isinstance(function, FUNCTIONS) or not name or name in ("forward", "__call__"):
             return
-        for node in self._uses.calls():
-            if dotted(node.func).rpartition(".")[2] == name:
-                yield node
+        yield from self._uses.calls_of(name)
 
 
 def _has_product(function: Function) -> bool:

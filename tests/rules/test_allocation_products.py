@@ -50,6 +50,26 @@ result = {product}
 
 
 @pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("y = u @ np.diag(s)", "y = u * s"),
+        ("y = (u @ np.diag(s)).sum()", "y = (u * s).sum()"),
+        ("y = np.linalg.norm(u @ np.diag(s))", "y = np.linalg.norm(u * s)"),
+        ("y = 1 + u @ np.diag(s)", "y = 1 + u * s"),
+        ("y = u @ np.diag(s) @ u.T", "y = (u * s) @ u.T"),
+        ("y = 1 / (u @ np.diag(s))", "y = 1 / (u * s)"),
+        (
+            "y = np.trace(u @ v) / np.trace(v @ v)",
+            "y = (u * v.T).sum() / (v * v.T).sum()",
+        ),
+    ],
+)
+def test_parentheses_stand_where_they_are_needed(before: str, after: str) -> None:
+    head = "import numpy as np\n\n\ndef f(u, v, s):\n    "
+    assert mended(head + before + "\n", "diag-matmul") == head + after + "\n"
+
+
+@pytest.mark.parametrize(
     "product",
     [
         "F.one_hot(i, 40).float() @ w",
@@ -73,7 +93,15 @@ result = {product}
 
 @pytest.mark.parametrize(
     "repeated",
-    ["row.repeat(500, 1)", "row.repeat((500, 1))", "vector.repeat(500, 1)", "row.tile(500, 1)"],
+    [
+        "row.repeat(500, 1)",
+        "row.repeat((500, 1))",
+        "vector.repeat(500, 1)",
+        "row.tile(500, 1)",
+        "table[-1:].repeat(500, 1)",
+        "vector.view(1, -1).repeat(500, 1)",
+        "torch.gather(table, 1, (table[:, :1] > 2).long().repeat(1, 300))",
+    ],
 )
 def test_repetitions(repeated: str) -> None:
     torch = pytest.importorskip("torch")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 from memlint.analysis.chains import MATMUL, PRODUCT, operation_of, rank_of, short
@@ -15,8 +16,9 @@ from memlint.analysis.diagonals import (
     product_under_diagonal,
     rank_of_array,
 )
-from memlint.analysis.events import Called, ProgramStart
-from memlint.analysis.uses import uses_in
+from memlint.analysis.edits import product_for
+from memlint.analysis.events import Called, ProgramEnd, ProgramStart
+from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import Made
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
@@ -115,26 +117,43 @@ class DiagMatmul(Rule):
     def check_start(self, start: ProgramStart) -> Iterator[Draft]:
         """Begin a program."""
         self._tree = start.tree
-        self._told: set[ast.AST] = set()
+        self._told: dict[ast.AST, list[ast.AST]] = {}
+        self._drafts: dict[tuple[ast.AST, int], list[Draft]] = {}
         yield from ()
 
     def check(self, call: Called) -> Iterator[Draft]:
         """A product or a diagonal."""
-        if call.statement in self._told or _is_of_space(call):
+        if self._is_told(call) or _is_of_space(call):
             return
         made = operation_of(call)
         if call.name in _PRODUCTS:
             factor = diagonal_factor(made)
             if factor is not None and not (is_small(factor.vector) or is_small(factor.other)):
-                self._told.add(call.statement)
-                yield self._scaling(call, made, factor)
+                self._keep(call, self._scaling(call, made, factor))
             return
         product = product_under_diagonal(made)
         if product is None or any(map(is_small, product.inputs)):
             return
         if self._is_only_use(product, made):
-            self._told.add(call.statement)
-            yield self._extraction(call, made, product)
+            self._keep(call, self._extraction(call, made, product))
+        yield from ()
+
+    def check_end(self, end: ProgramEnd) -> Iterator[Draft]:
+        """What was found, each line once."""
+        yield from map(_as_one, self._drafts.values())
+
+    def _keep(self, call: Called, draft: Draft) -> None:
+        self._told.setdefault(call.statement, []).append(call.node)
+        self._drafts.setdefault((call.statement, call.node.lineno), []).append(draft)
+
+    def _is_told(self, call: Called) -> bool:
+        """Whether the same was said of a part of an operation, or of what it is a part of."""
+        told = self._told.get(call.statement, ())
+        if not told:
+            return False
+        uses = uses_in(self._tree)
+        around = {call.node, *uses.ancestors(call.node)}
+        return any(one in around or call.node in uses.ancestors(one) for one in told)
 
     def _is_only_use(self, product: Made, extract: Made) -> bool:
         if not isinstance(product.node, ast.expr):
@@ -155,7 +174,7 @@ class DiagMatmul(Rule):
             "multiply with the vector: `d[:, None] * M` scales rows, `M * d` columns",
             confidence=Confidence.HIGH if rank_of_array(factor.vector) == 1 else Confidence.MEDIUM,
             related=[Related(factor.maker.node, "the diagonal matrix is made here")],
-            fix=_scaling_fix(call.node, factor, call.source),
+            fix=_scaling_fix(call.node, factor, call.source, uses_in(self._tree)),
         )
 
     def _extraction(self, call: Called, extract: Made, product: Made) -> Draft:
@@ -173,6 +192,16 @@ class DiagMatmul(Rule):
             related=[Related(product.node, "the product")],
             fix=_extraction_fix(call.node, product, call.source, trace=trace),
         )
+
+
+def _as_one(drafts: list[Draft]) -> Draft:
+    """The first of the drafts for one line, mended together with the others."""
+    first = drafts[0]
+    fixes = [draft.fix for draft in drafts if draft.fix is not None]
+    if len(drafts) == 1 or len(fixes) < len(drafts):
+        return first if len(drafts) == 1 else replace(first, fix=None)
+    parts = tuple(part for fix in fixes for part in fix.replacements)
+    return replace(first, fix=replace(fixes[0], replacements=parts))
 
 
 def _is_of_space(call: Called) -> bool:
@@ -196,7 +225,9 @@ def _factors(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
     return None
 
 
-def _scaling_fix(node: ast.AST, factor: DiagonalFactor, source: Source) -> DraftFix | None:
+def _scaling_fix(
+    node: ast.AST, factor: DiagonalFactor, source: Source, uses: Uses
+) -> DraftFix | None:
     """``np.diag(v) @ M`` as ``v[:, None] * M``, where both stand in the product itself."""
     sides, maker = _factors(node), factor.maker.node
     if sides is None or not isinstance(maker, ast.Call) or len(maker.args) != 1 or maker.keywords:
@@ -209,7 +240,8 @@ def _scaling_fix(node: ast.AST, factor: DiagonalFactor, source: Source) -> Draft
     vector, matrix = _tight(maker.args[0], source), _tight(other, source)
     if factor.left and rank_of(factor.other) != 2:
         return None  # a vector would have to be scaled without the new axis
-    text = f"({vector}[:, None] * {matrix})" if factor.left else f"({matrix} * {vector})"
+    text = f"{vector}[:, None] * {matrix}" if factor.left else f"{matrix} * {vector}"
+    text = product_for(source, node, uses.parent(node), text)
     return DraftFix("scale instead", (Replacement(node, text),), Applicability.UNSAFE)
 
 
