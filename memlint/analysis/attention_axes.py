@@ -74,6 +74,8 @@ def _einsum_query_and_key(scores: Made) -> tuple[Value, Value] | None:
     queries, keys = (left - right) & set(equation.result), (right - left) & set(equation.result)
     if not (queries and keys and equation.contracted() <= left & right and equation.contracted()):
         return None
+    if max(map(len, (left, right))) > 2 and not left & right & set(equation.result):
+        return None  # one of them is the same for the whole batch: it is learned
     if any(_ends_in_space(value) or _is_single(value) for value in operands[:1]):
         return None
     return operands[0], operands[1]

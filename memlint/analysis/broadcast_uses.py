@@ -8,6 +8,7 @@ from collections.abc import Container
 from memlint.analysis.knowledge.broadcasting import (
     CASTS,
     INTO_ANOTHER,
+    JOINS,
     OPERATORS,
     READS_BROADCAST,
     VIEWS,
@@ -41,7 +42,7 @@ def read_only_by_broadcast(
         for use in uses.of(one):
             if _asks_only(use):
                 continue
-            if _reads(use, networks):
+            if _reads(use, networks) or _is_only_joined(use, uses):
                 readers.append(use.node)
             elif _is_view(use):
                 pending.append(use.node)
@@ -65,6 +66,20 @@ def _reads(use: Use, networks: Container[str]) -> bool:
     if isinstance(use.node.func, ast.Attribute) and _is_own(use.node.func):
         return False
     return last in READS_BROADCAST or last in INTO_ANOTHER
+
+
+def _is_only_joined(use: Use, uses: Uses) -> bool:
+    """Whether an array is an item of a list that is only joined: ``torch.cat(parts)``."""
+    if use.kind != "contained" or not isinstance(use.node, (ast.List, ast.Tuple)):
+        return False
+    taken = [one for one in uses.of(use.node) if not _asks_only(one)]
+    joins = [one for one in taken if one.kind == "argument" and one.position == 0]
+    adds = [one for one in taken if one.kind == "receiver" and one.name in ("append", "extend")]
+    return (
+        bool(joins)
+        and len(joins) + len(adds) == len(taken)
+        and all(one.name.rpartition(".")[2] in JOINS for one in joins)
+    )
 
 
 def _is_in_place(node: ast.AST) -> bool:

@@ -48,7 +48,7 @@ def short(name: str) -> str:
         if name.startswith(prefix):
             last = name[len(prefix) :]
             return last.rstrip("_") if "." not in last else name
-    return name
+    return "einsum" if name == "einops.einsum" else name
 
 
 def operation_of(called: Called) -> Made:

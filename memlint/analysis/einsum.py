@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from memlint.analysis.values import Const, Made, Sequence, Value
 
+EINOPS = "einops.einsum"
+
 
 @dataclass(frozen=True, slots=True)
 class Equation:
@@ -21,6 +23,8 @@ class Equation:
 
 def equation_of(made: Made) -> Equation | None:
     """The equation of an ``einsum`` that is written out in letters."""
+    if made.name == EINOPS:
+        return _named_equation(made)
     text = made.inputs[0] if made.inputs else made.get("equation")
     if not isinstance(text, Const) or not isinstance(text.value, str):
         return None
@@ -35,8 +39,26 @@ def equation_of(made: Made) -> Equation | None:
     return Equation(operands, result)
 
 
+def _named_equation(made: Made) -> Equation | None:
+    """That of ``einops.einsum(q, k, "b i d, b j d -> b i j")``, with a letter for each name."""
+    text = made.inputs[-1] if made.inputs else made.get("pattern")
+    if not isinstance(text, Const) or not isinstance(text.value, str) or "(" in text.value:
+        return None
+    left, arrow, right = text.value.replace("...", "").partition("->")
+    if not arrow:
+        return None
+    letters: dict[str, str] = {}
+    parts = [
+        "".join(letters.setdefault(name, chr(ord("a") + len(letters))) for name in part.split())
+        for part in (*left.split(","), right)
+    ]
+    return Equation(tuple(parts[:-1]), parts[-1]) if len(letters) <= 26 else None
+
+
 def operands_of(made: Made) -> tuple[Value, ...]:
     """The arrays that an ``einsum`` is given."""
+    if made.name == EINOPS:
+        return made.inputs[:-1]
     arrays = made.inputs[1:]
     if len(arrays) == 1 and isinstance(arrays[0], Sequence):
         return arrays[0].items or ()

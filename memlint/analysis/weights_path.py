@@ -73,10 +73,10 @@ class _Walk:
             return
         if use.kind == "returned":
             self._return(use, weights, call)
-        elif _is_product(use):
-            if not weights or node is not self._found.output.node:
-                raise _EscapeError
+        elif weights and node is self._found.output.node:
             self.ends.add(node)
+        elif _is_product(use):
+            raise _EscapeError
         elif _is_softmax(use, self._found):
             if weights:
                 raise _EscapeError

@@ -19,6 +19,10 @@ READS_BROADCAST = frozenset(
      "matmul", "bmm", "baddbmm", "softmax", "log_softmax", "sum", "mean", "prod", "amax", "amin",
      "any", "all", "logsumexp", "norm"}
 )  # fmt: skip
+# Of these, what copies all arrays of a list into a new one.
+JOINS = frozenset(
+    {"cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"}
+)
 # In-place forms read their second operand in the same way; the first is written.
 INTO_ANOTHER = frozenset(
     {

@@ -112,7 +112,7 @@ class NaiveAttention(Rule):
     applicability = Applicability.DISPLAY
     calls: ClassVar[frozenset[str]] = frozenset(
         {"operator.matmul", "torch.matmul", "torch.bmm", "torch.mm", "torch.einsum",
-         "torch.functional.einsum", ".matmul", ".bmm", ".mm"}
+         "torch.functional.einsum", "einops.einsum", ".matmul", ".bmm", ".mm"}
     )  # fmt: skip
     since = ("torch", (2, 0))
     needs = Needs(
