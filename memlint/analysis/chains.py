@@ -21,8 +21,11 @@ from memlint.analysis.values import (
     made_of,
 )
 
-# The operator ``@`` in a text; at the head of a line it is a decorator, unless a blank follows.
-MATMUL = re.compile(r"[\w\])\"'][ \t]*@[ \t]*[\w(\[\\\n]|^[ \t]*@[ \t]|@=", re.MULTILINE)
+# The operator ``@`` in a text: a decorator stands at the head of a line, and no blank follows it.
+# The sign comes first, since a search for it is much faster than one for what may precede it.
+MATMUL = re.compile(
+    r"@(?:[=\s\\]|(?:(?<=[\w\])\"']@)|(?<=[\w\])\"'][ \t]@)|(?<=[\w\])\"'][ \t]{2}@))[\w(\[])"
+)
 PRODUCT = re.compile(r"matmul|\b(b?mm|dot)\b")
 DEPTH = 14
 # Branches and joins multiply ways; beyond so many steps a chain is not followed.

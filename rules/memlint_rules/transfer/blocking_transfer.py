@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from memlint.analysis.batches import LOADERS_THAT_FEED_CUDA
 from memlint.analysis.blocking import gives_tensors, is_pinned, is_written, needs_pinning
 from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import LoaderBuilt, ProgramStart, Transfer
@@ -13,7 +14,6 @@ from memlint.findings import Applicability, Severity
 from memlint.rule import Draft, DraftFix, Related, Rule
 from memlint.source.model import Source
 from memlint.source.project import is_foreign
-from memlint_rules.transfer.missing_pin_memory import MissingPinMemory
 
 HELP = "pass `non_blocking=True`; it needs a loader with `pin_memory=True`"
 
@@ -92,7 +92,7 @@ class BlockingTransfer(Rule):
     name = "blocking-transfer"
     severity = Severity.INFO
     applicability = Applicability.SAFE
-    needs = MissingPinMemory.needs
+    needs = LOADERS_THAT_FEED_CUDA
     needs_device = "cuda"
 
     def __init__(self, options: dict[str, object] | None = None) -> None:

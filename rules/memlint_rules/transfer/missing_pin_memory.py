@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from memlint.analysis.batches import LOADERS_THAT_FEED_CUDA
 from memlint.analysis.blocking import needs_pinning
 from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import LoaderBuilt, Transfer
@@ -17,14 +17,12 @@ from memlint.analysis.values import (
     may_be,
 )
 from memlint.findings import Applicability, Confidence, Severity
-from memlint.rule import Draft, DraftFix, Needs, Related, Rule
+from memlint.rule import Draft, DraftFix, Related, Rule
 
 HELP = (
     "pass `pin_memory=torch.cuda.is_available()` to the loader, and `non_blocking=True` to the "
     "copies of its batches"
 )
-
-MADE = re.compile(r"DataLoader\s*\(")
 
 
 class MissingPinMemory(Rule):
@@ -116,26 +114,7 @@ class MissingPinMemory(Rule):
     name = "missing-pin-memory"
     severity = Severity.WARNING
     applicability = Applicability.SAFE
-    needs = Needs(
-        {"DataLoader", MADE},
-        {"torch"},
-        {".to(", "cuda", "gpu", "prepare("},
-        units=[
-            # Made, handed over, subclassed or renamed; in annotations it is none of these.
-            {
-                "DataLoader as",
-                MADE,
-                re.compile(r"partial\(\s*[\w.]*DataLoader"),
-                re.compile(r"class \w+\([^)]*DataLoader"),
-                re.compile(r"=\s*[\w.]*DataLoader\b"),
-                re.compile(r"[\"']\s*:\s*[\w.]*DataLoader\b"),
-            },
-            {".to(", "cuda", "gpu", "copy_(", "prepare(", ".fit("},
-        ],
-        also={"pin_memory"},
-        across={MADE},
-        classwide=True,
-    )
+    needs = LOADERS_THAT_FEED_CUDA
     needs_device = "cuda"
 
     def check(self, loader: LoaderBuilt) -> Iterator[Draft]:
