@@ -22,11 +22,12 @@ from memlint.analysis.values import (
 )
 
 # The operator ``@`` in a text: a decorator stands at the head of a line, and no blank follows it.
-# The sign comes first, since a search for it is much faster than one for what may precede it.
+# Letters and signs come first, here and below: a search for them is much faster than one for what
+# may precede them.
 MATMUL = re.compile(
     r"@(?:[=\s\\]|(?:(?<=[\w\])\"']@)|(?<=[\w\])\"'][ \t]@)|(?<=[\w\])\"'][ \t]{2}@))[\w(\[])"
 )
-PRODUCT = re.compile(r"matmul|\b(b?mm|dot)\b")
+PRODUCT = re.compile(r"matmul|mm\b(?:(?<!\w..)|(?<=bmm)(?<!\w...))|dot\b(?<!\w...)")
 DEPTH = 14
 # Branches and joins multiply ways; beyond so many steps a chain is not followed.
 MOST_STEPS = 200

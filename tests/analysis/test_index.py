@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from memlint.analysis.chains import MATMUL, PRODUCT
 from memlint.analysis.index import Index
 from memlint.analysis.repetition_places import may_be_needless, repeats_parameters
 from memlint.rule import Needs, UnitTest
@@ -125,3 +126,14 @@ def test_what_depends_on_callers() -> None:
     assert depends("return x.float().repeat(n, 1) + 1")
     assert not depends("return x[None].repeat(n, 1) + 1")
     assert not depends("return self.x.repeat(n, 1) + 1")
+
+
+def test_words_of_products() -> None:
+    for text in ("a @ b", "a@b", "x[0]@(y)", "a @= b", "    @ b", "a @\n", "f(x) @y", "'x' @ y"):
+        assert MATMUL.search(text), text
+    for text in ("@property", "\n    @property\n", "\t@a.b(c)\n", "x = 1\n@jit\n"):
+        assert not MATMUL.search(text), text
+    for text in ("mm(a, b)", "torch.bmm(a, b)", "x.dot(y)", "matmul", "\nmm", "np.dot"):
+        assert PRODUCT.search(text), text
+    for text in ("comm", "addmm(", "dotted", "robot", "hmm", "bmm_", "_dot"):
+        assert not PRODUCT.search(text), text

@@ -59,9 +59,11 @@ class NaiveAttention(Rule):
       mixing of heads, products with a gate, position terms that are computed from the queries);
     - the function, its class or a class derived from it mentions a fused kernel, which is then
       chosen in another branch;
-    - the keys are known to be no more than 128, there is one query, or channels are compared; a
-      bias that is gathered from a table of relative positions, and names like `WindowAttention`,
-      tell of short sequences too;
+    - the keys are known to be no more than 128, there is one query (a mean over the sequence, for
+      one), or channels are compared; a bias that is gathered from a table of relative positions,
+      and names like `WindowAttention`, `window_size` and `chunk_size`, tell of short sequences too;
+    - the keys are a parameter, or the same for the whole batch: there are as many for any sequence;
+    - queries are taken slice by slice in a loop, or the function is a test;
     - the file asks for second derivatives, which fused kernels do not have;
     - the softmax does not run over the keys.
 

@@ -39,6 +39,11 @@ _REPEATS = re.compile(
 )
 
 
+def _repeats(text: str) -> bool:
+    """Whether a text may repeat an array."""
+    return ("repeat" in text or "tile" in text) and _REPEATS.search(text) is not None
+
+
 def _copies_views(text: str) -> bool:
     """Whether a text may copy a broadcast view at once."""
     views = "expand(" in text or "expand_as(" in text or "broadcast_to(" in text
@@ -132,9 +137,9 @@ class RepeatInsteadOfExpand(Rule):
     applicability = Applicability.UNSAFE
     calls: ClassVar[frozenset[str]] = COPIES | DENSE_COPIES | _PLACED | {_TABLE}
     needs = Needs(
-        {_REPEATS, _copies_views},
+        {_repeats, _copies_views},
         {"torch", "numpy"},
-        units=[{_REPEATS, _copies_views}],
+        units=[{_repeats, _copies_views}],
         nearest=True,
         places=may_be_needless,
         callers=repeats_parameters,
