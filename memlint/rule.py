@@ -33,6 +33,13 @@ Word: TypeAlias = str | re.Pattern[str] | Callable[[str], bool]
 UnitTest: TypeAlias = Callable[[ast.AST, str, str], bool]
 
 
+def occurs(word: Word, text: str) -> bool:
+    """Whether a word occurs in a text."""
+    if isinstance(word, str):
+        return word in text
+    return word.search(text) is not None if isinstance(word, re.Pattern) else bool(word(text))
+
+
 def _cheapest_first(group: Iterable[Word]) -> tuple[Word, ...]:
     def cost(word: Word) -> int:
         if not (isinstance(word, str | re.Pattern) or callable(word)):

@@ -86,11 +86,6 @@ def path_of(node: ast.expr) -> str | None:
     return None
 
 
-def grown_by(loop: ast.For | ast.AsyncFor | ast.While, seed: Seed) -> str | None:
-    """A variable that each iteration of ``loop`` makes longer by ``seed``, if there is one."""
-    return next(iter(grown(Flow(seed).iteration(loop))), None)
-
-
 def grown(state: State) -> Iterable[str]:
     """The variables that are what they were, made longer, and are never cut or begun anew."""
     for path, origins in state.items():

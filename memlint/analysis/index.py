@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from memlint.rule import Needs, UnitTest, Word
+from memlint.rule import Needs, UnitTest, Word, occurs
 from memlint.source.model import Source
 
 _NAME = re.compile(r"(\.?)([A-Za-z_]\w*)")
@@ -296,17 +296,11 @@ def _holds(unit: Unit, group: tuple[Word, ...], aliases: set[str]) -> bool:
 
 
 def _has(text: str, group: tuple[Word, ...]) -> bool:
-    return any(_found(word, text) for word in group)
+    return any(occurs(word, text) for word in group)
 
 
 def _within(group: tuple[Word, ...], text: str) -> tuple[Word, ...]:
-    return tuple(word for word in group if _found(word, text))
-
-
-def _found(word: Word, text: str) -> bool:
-    if isinstance(word, str):
-        return word in text
-    return word.search(text) is not None if isinstance(word, re.Pattern) else word(text)
+    return tuple(word for word in group if occurs(word, text))
 
 
 def _aliases(outside: Sequence[tuple[str, list[str], bool]], group: tuple[Word, ...]) -> set[str]:

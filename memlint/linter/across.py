@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from memlint.rule import Rule, Word
+from memlint.rule import Rule, Word, occurs
 from memlint.source.project import NOTHING, Followed, Looked, Origin, Project
 from memlint.source.read import SourceError, decode
 
@@ -60,7 +59,7 @@ class Across:
             return False
         key = (origin, word)
         if key not in self._known:
-            self._known[key] = _found(word, self._project.reached(origin, looked).text)
+            self._known[key] = occurs(word, self._project.reached(origin, looked).text)
         return self._known[key]
 
     def _near(self, path: str, word: Word) -> bool:
@@ -68,7 +67,7 @@ class Across:
         key = (path, word)
         if key not in self._modules:
             module = self._project.module(path)
-            self._modules[key] = module is not None and _found(word, module.text)
+            self._modules[key] = module is not None and occurs(word, module.text)
         return self._modules[key]
 
 
@@ -82,16 +81,10 @@ def _may_be_met(rule: Rule, data: bytes) -> bool:
 
 
 def _meets(rule: Rule, text: str) -> bool:
-    return all(any(_found(word, text) for word in group) for group in rule.needs.groups)
-
-
-def _found(word: Word, text: str) -> bool:
-    if isinstance(word, str):
-        return word in text
-    return word.search(text) is not None if isinstance(word, re.Pattern) else word(text)
+    return all(any(occurs(word, text) for word in group) for group in rule.needs.groups)
 
 
 def _found_in_bytes(word: Word, data: bytes) -> bool:
     if isinstance(word, str):
         return word.encode() in data
-    return _found(word, data.decode("latin-1"))
+    return occurs(word, data.decode("latin-1"))

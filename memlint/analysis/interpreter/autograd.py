@@ -55,7 +55,6 @@ NETWORK_NAME = re.compile(
     r"^net(_?[A-Za-z]|\d*)$",
     re.IGNORECASE,
 )
-FROZEN = frozenset({"requires_grad_", "requires_grad"})
 FREEZING = re.compile(r"(?<!un)(^|_)freeze|(^|_)requires_grads?$", re.IGNORECASE)
 # Methods by which models of libraries are run, other than by calling them.
 RUNNING = frozenset(

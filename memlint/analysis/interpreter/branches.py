@@ -15,6 +15,7 @@ from memlint.analysis.interpreter.refine import refinements
 from memlint.analysis.interpreter.state import Variables, merge
 from memlint.analysis.interpreter.throttle import steady, throttles
 from memlint.analysis.knowledge import Args
+from memlint.analysis.last_name import last_name
 from memlint.analysis.values import (
     WITH_CUDA,
     Const,
@@ -244,7 +245,7 @@ class Branches(Assignments):
             for one in alternatives(value):
                 if self.is_context(one):
                     self.frame.contexts += (one,)
-            if LOCK_NAME.search(_last_name(item.context_expr)) or _is_lock(value):
+            if LOCK_NAME.search(last_name(item.context_expr)) or _is_lock(value):
                 self.frame.contexts += (LOCK,)
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, self._entered(value, item.context_expr))
@@ -262,12 +263,6 @@ class Branches(Assignments):
                     bound = Function(method.node, method.scope, value, method.name)
                     return self.call_function(bound, Args((), {}, False), node)
         return value
-
-
-def _last_name(node: ast.expr) -> str:
-    while isinstance(node, (ast.Call, ast.Subscript)):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return getattr(node, "id", getattr(node, "attr", ""))
 
 
 def _is_lock(value: Value) -> bool:

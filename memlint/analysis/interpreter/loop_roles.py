@@ -8,6 +8,7 @@ from collections.abc import Container, Iterator
 from functools import lru_cache
 
 from memlint.analysis.events import Loop
+from memlint.analysis.last_name import last_name
 from memlint.analysis.values import Instance, Object, Site, Tensor, Unknown, Value, alternatives
 
 # What loaders, and iterators over their batches, are called.
@@ -31,7 +32,7 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 def role_of(loop: Loop, loaders: Container[Site]) -> str:
     """The role of a loop, as :class:`~memlint.analysis.events.Enclosing` explains them."""
-    names = [_last_name(node) for node in _wrapped(loop.iterated)]
+    names = [last_name(node) for node in _wrapped(loop.iterated)]
     if _yields_batches(loop.iterates, loaders) or any(map(_LOADER.search, names)):
         return "batch"
     if _EPOCHS.search(loop.variable) or _EPOCHS.search(loop.stop_text):
@@ -62,7 +63,7 @@ def _wrapped(node: ast.expr | None) -> Iterator[ast.expr]:
     if node is None:
         return
     yield node
-    if isinstance(node, ast.Call) and _last_name(node) in _WRAPPERS:
+    if isinstance(node, ast.Call) and last_name(node) in _WRAPPERS:
         for argument in node.args:
             yield from _wrapped(argument)
 
@@ -83,9 +84,3 @@ def _trains(node: ast.For | ast.AsyncFor | ast.While) -> bool:
             return True
         pending.extend(ast.iter_child_nodes(one))
     return False
-
-
-def _last_name(node: ast.expr) -> str:
-    while isinstance(node, (ast.Call, ast.Subscript)):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return getattr(node, "id", getattr(node, "attr", ""))

@@ -6,6 +6,7 @@ import ast
 import re
 from weakref import WeakKeyDictionary
 
+from memlint.analysis.last_name import last_name
 from memlint.analysis.values import Value, alternatives, made_of
 
 # What a predicate or a flag is called that is true now and then.
@@ -43,7 +44,7 @@ def throttles(test: ast.expr, value: Value) -> bool | None:
         case ast.BinOp(op=ast.Mod(), left=left) if not isinstance(left, ast.Constant):
             # ``if step % 100: continue``
             return False
-    if NOW_AND_THEN.search(_last_name(test)) or LAST.search(_last_name(test)):
+    if NOW_AND_THEN.search(last_name(test)) or LAST.search(last_name(test)):
         return True
     return True if _computed_by_remainder(value) else None
 
@@ -53,7 +54,7 @@ def _compared(test: ast.Compare, op: ast.cmpop) -> bool | None:
     if any(_has_remainder(side) for side in sides):
         # Of ``step % n != 0`` it is the other side that is rare.
         return not isinstance(op, (ast.NotEq, ast.IsNot))
-    if any(NOW_AND_THEN.search(_last_name(side)) for side in sides) and not isinstance(
+    if any(NOW_AND_THEN.search(last_name(side)) for side in sides) and not isinstance(
         op, (ast.Lt, ast.LtE, ast.Is, ast.IsNot)
     ):
         return not isinstance(op, ast.NotEq)
@@ -64,7 +65,7 @@ def _compared(test: ast.Compare, op: ast.cmpop) -> bool | None:
 
 def _counts(side: ast.expr) -> bool:
     """A name that counts iterations."""
-    name = _last_name(side).lower()
+    name = last_name(side).lower()
     return bool(
         re.search(
             r"(^|_)(i|idx|step|steps|iter|iteration|it|batch_idx|batch|epoch|n_iter|itr)$", name
@@ -76,12 +77,6 @@ def _has_remainder(side: ast.expr) -> bool:
     return any(
         isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) for node in ast.walk(side)
     )
-
-
-def _last_name(node: ast.expr) -> str:
-    while isinstance(node, (ast.Call, ast.Subscript)):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return getattr(node, "id", getattr(node, "attr", ""))
 
 
 def _computed_by_remainder(value: Value, depth: int = 0) -> bool:
@@ -113,7 +108,7 @@ def steady(test: ast.expr, loop: ast.AST) -> bool:
             case ast.Attribute() if ast.unparse(node) in bound:
                 return False
             case ast.Call():
-                name = _last_name(node)
+                name = last_name(node)
                 if not _ASKS.search(name) and name not in ("isinstance", "hasattr", "getattr"):
                     return False
             case ast.NamedExpr() | ast.Await() | ast.Yield() | ast.Subscript():
