@@ -9,7 +9,16 @@ from memlint.analysis.axes import Axis, Layout, Size
 from memlint.analysis.knowledge.model import Args
 from memlint.analysis.knowledge.numbers import shape_of
 from memlint.analysis.unit_axes import leaves_unit_axis
-from memlint.analysis.values import Absent, Object, Ref, Tensor, Value, alternatives, made_of
+from memlint.analysis.values import (
+    Absent,
+    Object,
+    Ref,
+    Tensor,
+    Unknown,
+    Value,
+    alternatives,
+    made_of,
+)
 
 # So many operations are looked back.
 _FOLLOWED = 6
@@ -42,7 +51,8 @@ def _doubtful(tensor: Tensor) -> bool:
     for _ in range(_FOLLOWED):
         made = made_of(value)
         if made is None or not made.inputs:
-            return False
+            # An attribute of a library's object: nobody said how many axes it has, or how long.
+            return isinstance(value, Unknown) and value.origin == "call"
         if made.name.rpartition(".")[2] == "squeeze" or leaves_unit_axis(made, value):
             return True
         value = made.inputs[0]

@@ -403,6 +403,8 @@ def with_made(value: Value, made: Made, graphs: frozenset[Site] | None = None) -
                 value.element,
                 value.site,
             )
+        case Sequence(kind="tuple" | "list", items=None, element=Tensor() as element):
+            return Sequence(value.kind, None, with_made(element, made, graphs), value.site)
     return value
 
 

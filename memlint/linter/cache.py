@@ -145,7 +145,9 @@ class Cache:
             return None
         if len(self._entries) > 2 * self._pruned_at + 1000:
             self._prune()
-        kept = [_FORMAT, self._pruned_at, self._entries, self._in_use()]
+        self._states = self._in_use()
+        self._numbers = {tuple(state): number for number, state in enumerate(self._states)}
+        kept = [_FORMAT, self._pruned_at, self._entries, self._states]
         text = json.dumps(kept, separators=(",", ":"))
         content = f"{_checksum(text.encode())}\n{text}\n"
         try:
