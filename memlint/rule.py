@@ -30,6 +30,7 @@ DOCS_URL = "https://memlint.readthedocs.io/rules/{name}/"
 
 Word: TypeAlias = str | re.Pattern[str] | Callable[[str], bool]
 # A test of a function: its node, the text of it or of the class around it, and the whole source.
+# Of what a module does outside of functions the node is a module of these statements.
 UnitTest: TypeAlias = Callable[[ast.AST, str, str], bool]
 
 
@@ -65,10 +66,11 @@ class Needs:
     neither ``units`` nor ``values``, and where a word of ``whole`` occurs in the source, all
     functions are read.
 
-    With ``nearest``, the functions that hold a word are read, and of those that call them only
-    plain functions, and methods where what they call is no method: for rules to which it matters
-    little how a function is called.  ``places`` tells of such a function whether it can have
-    a place to be reported, ``callers`` whether it depends on how it is called after all.
+    ``places`` tells of a function that holds a word of the first group whether it can have a
+    place to be reported: others do not count as holding one.  With ``nearest``, these functions
+    are read, and of those that call them only plain functions, and methods where what they call
+    is no method: for rules to which it matters little how a function is called.  ``callers``
+    tells then of such a function whether it depends on how it is called after all.
     """
 
     __slots__ = (

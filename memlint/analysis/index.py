@@ -30,12 +30,14 @@ _COMMENT_LINES = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 @dataclass(eq=False)
 class Unit:
     """A function (or the module), the class it is a method of, and its text, which is without
-    docstrings and comments on their own line."""
+    docstrings and comments on their own line.  ``code`` is what runs: of a module the statements
+    outside of functions, as a module; ``None`` for what stands in another module."""
 
     node: ast.AST
     name: str
     owner: str
     text: str
+    code: ast.AST | None = None
 
     @cached_property
     def _found(self) -> set[tuple[str, str]]:
@@ -86,7 +88,8 @@ class Index:
             return
         outside = list(self._outside(tree.body))
         text = "\n".join(text for text, _, is_import in outside if not is_import)
-        module = Unit(tree, "", "", text)
+        loose = [one for one in tree.body if not _is_definition(one)]
+        module = Unit(tree, "", "", text, ast.Module(loose, []))
         units = [module, *self._units(tree.body, "")]
         units += [Unit(ast.Pass(), name, "", text) for name, text in foreign.items()]
         self._known = {id(unit.node) for unit in units}
@@ -112,14 +115,15 @@ class Index:
     ) -> set[int]:
         candidates: set[int] | None = None
         every: list[Unit] = []
-        for group, by_init in sieve.groups:
+        for number, (group, by_init) in enumerate(sieve.groups):
             aliases = _aliases(outside, group)
             holders = [u for u in graph.units if _holds(u, group, aliases)]
-            if sieve.nearest:
+            if number == 0:
                 holders = [u for u in holders if self._has_place(u, sieve, graph)]
-                every += holders
                 if not holders:
                     return set()
+            if sieve.nearest:
+                every += holders if number == 0 else []
             elif any(unit.owner == unit.name == "" for unit in holders):
                 continue  # what the module does is done for all its functions
             reached = graph.reaching(holders, classwide=sieve.classwide, by_init=by_init)
@@ -166,7 +170,8 @@ class Index:
         """Units with their texts; that of a method begins with the head of its class."""
         for statement in _statements(body):
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                yield Unit(statement, statement.name, owner, head + self._text(statement))
+                text = head + self._text(statement)
+                yield Unit(statement, statement.name, owner, text, statement)
             elif isinstance(statement, ast.ClassDef):
                 first = statement.body[0].lineno if statement.body else statement.lineno + 1
                 start = min([statement.lineno, *(d.lineno for d in statement.decorator_list)])
@@ -281,10 +286,8 @@ class _Graph:
 
 
 def _passes(test: UnitTest | None, unit: Unit, graph: _Graph, source: str) -> bool:
-    """Whether a unit passes a test; what is no function of this program always does."""
-    if test is None or not isinstance(unit.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        return True
-    return test(unit.node, graph.around(unit), source)
+    """Whether a unit passes a test; what stands in another module always does."""
+    return test is None or unit.code is None or test(unit.code, graph.around(unit), source)
 
 
 def _reads_all(needs: Needs, text: str) -> bool:

@@ -39,9 +39,9 @@ def repeats_parameters(function: ast.AST, around: str, source: str) -> bool:
 def _needless(function: ast.AST, around: str, source: str) -> Iterator[ast.Call]:
     names = COPYING | _aliases(source)
     calls = [one for one in walk(function) if isinstance(one, ast.Call) and _copies(one, names)]
-    if not calls or not isinstance(function, ast.stmt):
+    if not calls:
         return
-    uses = Uses(ast.Module([function], []))
+    uses = Uses(function if isinstance(function, ast.Module) else ast.Module([function], []))  # type: ignore[list-item]
     readers = _Readers(around, source)
     yield from (call for call in calls if read_only_by_broadcast(call, uses, readers))
 
