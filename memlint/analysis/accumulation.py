@@ -51,7 +51,7 @@ class Accumulation:
 
 def accumulation(called: Called, uses: Uses) -> Accumulation | None:
     """The array that a concatenation makes longer from call to call, if it does."""
-    operands = tuple(_operands(called.node))
+    operands = tuple(operands_of(called.node))
     if len(operands) < 2 or _axis_varies(called):
         return None
     seed = Seed(called.node, operands)
@@ -69,14 +69,14 @@ def accumulation(called: Called, uses: Uses) -> Accumulation | None:
         outcome = Flow(seed).function(scope)
         if not calls:
             return _by_attribute(scope, outcome, uses)
-        caller = _in_caller(outcome, scope, calls.pop())
+        caller = in_caller(outcome, scope, calls.pop())
         if caller is None:
             return None
         seed = caller
     return None
 
 
-def _operands(node: ast.expr) -> Iterator[ast.expr]:
+def operands_of(node: ast.AST) -> Iterator[ast.expr]:
     """The arrays that a concatenation puts together, where they stand in the call."""
     match node:
         case ast.Subscript(slice=ast.Tuple(elts=parts)):  # ``np.r_[a, b]``
@@ -139,14 +139,20 @@ def _in_loop(enclosing: Enclosing, seed: Seed, uses: Uses) -> Accumulation | Non
     loop = enclosing.loop.node
     if not isinstance(loop, LOOPS) or _is_short(enclosing) or _runs_over_parts(enclosing, loop):
         return None
-    counters = _counters_of(loop)
-    for path in grown(Flow(seed).iteration(loop)):
-        if _key_names(path) & counters:
-            continue  # each iteration has an item of its own
+    for path in longer_in(loop, seed):
         if _cut_elsewhere(path, loop, uses):
             return None
         return Accumulation(path, enclosing, _is_read(path, loop, seed))
     return None
+
+
+def longer_in(loop: Loop, seed: Seed) -> Iterator[str]:
+    """The variables that each iteration of a loop makes longer."""
+    counters: set[str] | None = None
+    for path in grown(Flow(seed).iteration(loop)):
+        counters = _counters_of(loop) if counters is None else counters
+        if not _key_names(path) & counters:  # else each iteration has an item of its own
+            yield path
 
 
 def _counters_of(loop: Loop) -> set[str]:
@@ -170,6 +176,11 @@ def _runs_over_parts(enclosing: Enclosing, loop: Loop) -> bool:
         isinstance(one, Object) and one.cls in MODULE_LISTS for one in alternatives(iterates)
     ):
         return True
+    return is_over_parts(loop)
+
+
+def is_over_parts(loop: Loop) -> bool:
+    """Whether a loop is over the parts of a model by what these are called."""
     if isinstance(loop, ast.While):
         return False
     if any(map(PARTS.search, _last_names(loop.iter))) or CONFIGURED.search(ast.unparse(loop.iter)):
@@ -278,15 +289,19 @@ def _cut_elsewhere(path: str, node: ast.AST, uses: Uses) -> bool:
 
 def _by_attribute(function: Function, outcome: Outcome, uses: Uses) -> Accumulation | None:
     """An attribute that a method makes longer each time it is called."""
-    if not STEP.search(function.name.strip("_")):
-        return None
-    for path in grown(outcome.variables):
-        if path.startswith("self.") and not _cut_elsewhere(path, function, uses):
+    for path in longer_attributes(function, outcome):
+        if not _cut_elsewhere(path, function, uses):
             return Accumulation(path, None)
     return None
 
 
-def _in_caller(outcome: Outcome, function: Function, call: ast.AST) -> Seed | None:
+def longer_attributes(function: Function, outcome: Outcome) -> Iterator[str]:
+    """The attributes that a method that is called over and over makes longer."""
+    if STEP.search(function.name.strip("_")):
+        yield from (path for path in grown(outcome.variables) if path.startswith("self."))
+
+
+def in_caller(outcome: Outcome, function: Function, call: ast.AST) -> Seed | None:
     """The call of a function as a seed where it stands."""
     if not isinstance(call, ast.Call):
         return None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.accumulation import Accumulation, accumulation
 from memlint.analysis.events import Called, ProgramStart
-from memlint.analysis.growing_text import may_accumulate
+from memlint.analysis.growing_places import may_grow, may_join
 from memlint.analysis.uses import uses_in
 from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Rule
@@ -121,11 +121,10 @@ class ConcatInLoop(Rule):
     calls = frozenset(f"{lib}.{name}" for lib, names in JOINING.items() for name in names)
     needs = Needs(
         {"torch", "numpy", "jax", "cupy", "pandas"},
-        units=[
-            {may_accumulate},
-            # An attribute may grow with each call of its method.
-            {"for ", "while ", re.compile(r"self\.[\w\[\].]+\s*(?:,[^=\n]*)?=(?!=)")},
-        ],
+        {"cat", "stack", "append", "r_", "c_"},
+        {"for ", "while ", "self."},
+        units=[{may_join}],
+        places=may_grow,
     )
 
     def check_start(self, program: ProgramStart) -> Iterator[Draft]:
