@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ModelPlaced, ProgramEnd, ProgramStart
+from memlint.analysis.sync_places import may_wait
 from memlint.analysis.syncs import READS, STEPS, TRAINING, Reads, Wait
 from memlint.findings import Severity
 from memlint.rule import Draft, Needs, Related, Rule
@@ -118,11 +119,10 @@ class SyncInLoop(Rule):
         {"cuda", "CUDA", "gpu", "GPU", "ccelerat", "Fabric", "lightning", "Trainer", "ignite"},
         {READ},
         {"for ", "while "},
-        units=[
-            {READ},
-            {".to(", "cuda", "gpu", "device"},
-            {"backward(", ".zero_grad(", "max(", "multinomial(", ".topk(", ".sample(", "for "},
-        ],
+        units=[{"for ", "while "}, {READ}, {".to(", "cuda", "gpu", "device"}],
+        nearest=True,
+        places=may_wait,
+        callers=may_wait,
     )
     calls = READS | TRAINING | STEPS
 

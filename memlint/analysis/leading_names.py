@@ -1,0 +1,85 @@
+"""Which functions of a program lead to a word, by their names and as far as the text tells: a
+sieve."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+_DEFINITION = re.compile(r"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+(\w+)", re.MULTILINE)
+_NO_CODE = re.compile(r"\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''|^[ \t]*#[^\n]*", re.MULTILINE)
+_CALLED = re.compile(r"\b(\w+)\s*\(")
+# Methods that run without being named, by who has an object of their class.
+UNNAMED = frozenset({"forward", "__call__", "__init__", "__iter__", "__next__", "__getitem__"})
+
+
+@dataclass(frozen=True, slots=True)
+class Leading:
+    """The names of the functions that hold a word or call one that does.
+
+    ``anywhere`` tells that such a function may be called by another name: it runs without being
+    named, or is handed on as a value.
+    """
+
+    names: frozenset[str]
+    anywhere: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A function by its name and text."""
+
+    name: str
+    text: str
+
+
+@lru_cache(maxsize=4)
+def code_of(source: str) -> str:
+    """A source without its comments on their own line and its texts of several lines."""
+    return _NO_CODE.sub("", source)
+
+
+@lru_cache(maxsize=16)
+def leading_to(source: str, word: re.Pattern[str]) -> Leading:
+    """The functions of a source that lead to what ``word`` finds."""
+    if word.search(code_of(source)) is None:
+        return Leading(frozenset(), anywhere=False)
+    found = {one.name for one in definitions(source) if word.search(one.text)}
+    fresh = found - UNNAMED
+    waiting = [
+        (one.name, frozenset(_CALLED.findall(one.text)))
+        for one in definitions(source)
+        if one.name not in found
+    ]
+    while fresh:
+        new = {name for name, called in waiting if not called.isdisjoint(fresh)}
+        waiting = [one for one in waiting if one[0] not in new]
+        found |= new
+        fresh = new - UNNAMED
+    return Leading(frozenset(found), anywhere=_may_have_other_names(found, source))
+
+
+@lru_cache(maxsize=4)
+def definitions(source: str) -> tuple[Definition, ...]:
+    """The functions of a source, each with its text up to the next definition that is no part of
+    it."""
+    code = code_of(source)
+    marks = [(m.start(), len(m[1]), m[2], m[3]) for m in _DEFINITION.finditer(code)]
+    found = []
+    for number, (start, indent, kind, name) in enumerate(marks):
+        if kind == "def":
+            end = next((s for s, i, _, _ in marks[number + 1 :] if i <= indent), len(code))
+            found.append(Definition(name, code[start:end]))
+    return tuple(found)
+
+
+def _may_have_other_names(names: set[str], source: str) -> bool:
+    if names & UNNAMED:
+        return True
+    if not names:
+        return False
+    handed = re.compile(
+        rf"(?:[=(,\[:]|\breturn\b)\s*(?:\w+\.)*(?:{'|'.join(sorted(names))})\s*(?=[,)\n\]}}])"
+    )
+    return handed.search(code_of(source)) is not None

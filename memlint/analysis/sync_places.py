@@ -1,0 +1,268 @@
+"""Which functions may make the host wait in a loop, as far as their text tells: a sieve.
+
+What is read in each step of a training loop, what a loop picks as the next token, and the parts
+of a tensor that are read one by one are all told by the loop: what stands in it, and what it calls.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from memlint.analysis.last_name import last_name
+from memlint.analysis.leading_names import UNNAMED, Definition, code_of, definitions, leading_to
+from memlint.analysis.uses import children, dotted, walk
+
+_TRAINS = frozenset({"backward", "manual_backward", "zero_grad"})
+TRAINING_CALL = re.compile(r"(?<!def )\b(?:manual_backward|backward|zero_grad)\s*\(")
+_TEXTS = frozenset({"print", "str", "format"})
+_NUMBERS = frozenset({"float", "int", "bool"})
+_METHODS = frozenset({"item", "tolist", "cpu"})
+_PARAMETERS = re.compile(r"\(([^)]*)\)")
+# What is read as a whole, up to its views.
+_READ_NAME = re.compile(
+    r"\b(\w+)(?:\.\w+(?:\([^()]*\))?|\[[^\]\n]*\])*\.(?:item|tolist|cpu)\(|"
+    r"\b(?:float|int|bool)\(\s*(\w+)"
+)
+_PICKS = frozenset({"argmax", "multinomial", "topk", "sample", "max"})
+_DEVICES = (
+    "cuda", "CUDA", "gpu", "GPU", "ccelerat", "Fabric", "lightning", "Trainer", "ignite", "rank",
+    "RANK",
+)  # fmt: skip
+_NUMBERED = re.compile(r"(?:\.to\(|device\s*=)\s*\d")
+_VIEWS = frozenset(
+    {"squeeze", "view", "reshape", "flatten", "detach", "float", "long", "int", "to", "contiguous",
+     "unsqueeze", "mean", "sum", "max", "min", "argmax", "norm", "abs", "softmax", "sigmoid",
+     "clone"}
+)  # fmt: skip
+_LOOPS = (
+    ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+)  # fmt: skip
+# What hands on the items of what it is given.
+_HANDING_ON = frozenset({"enumerate", "zip", "reversed", "tqdm", "trange", "track", "iter", "list"})
+# Calls whose result is no tensor of torch.
+_NO_TENSORS = frozenset(
+    {"range", "sorted", "dict", "open", "len", "set", "items", "keys", "values", "split", "listdir",
+     "glob", "walk", "getattr", "vars", "dir", "input", "str", "readlines", "splitlines", "product",
+     "named_parameters", "named_modules", "named_children", "modules", "parameters", "children"}
+)  # fmt: skip
+_NO_TENSOR_MODULES = frozenset(
+    {"os", "glob", "json", "re", "random", "math", "np", "numpy", "itertools", "sys", "pd"}
+)
+
+
+def may_wait(function: ast.AST, around: str, source: str) -> bool:
+    """Whether a loop of a function may read a tensor over and over."""
+    del around
+    if not _knows_cuda(source):
+        return False
+    loops = list(_outermost(function))
+    if not loops:
+        return False
+    if any(_trains(loop, source) for loop in loops):
+        return True
+    values = _Values(function, source)
+    return any(_reads_parts_or_picks(loop, values, source) for loop in loops)
+
+
+@lru_cache(maxsize=4)
+def _knows_cuda(source: str) -> bool:
+    """Whether a program, not what is said about it, speaks of CUDA or of numbers of devices."""
+    code = code_of(source)
+    return any(word in code for word in _DEVICES) or _NUMBERED.search(code) is not None
+
+
+def _outermost(function: ast.AST) -> Iterator[ast.AST]:
+    for node in children(function):
+        if isinstance(node, _LOOPS):
+            yield node
+        else:
+            yield from _outermost(node)
+
+
+def _trains(loop: ast.AST, source: str) -> bool:
+    """Whether a loop trains, or calls what does, and reads anything."""
+    if not ("backward" in source or "zero_grad" in source):
+        return False
+    training = leading_to(source, TRAINING_CALL)
+    calls = [node for node in walk(loop) if isinstance(node, ast.Call)]
+    names = {last_name(call.func) for call in calls}
+    return bool(names & (_TRAINS | training.names)) or (
+        training.anywhere and any(_may_be_handed(call.func) for call in calls)
+    )
+
+
+def _may_be_handed(callee: ast.expr) -> bool:
+    """Whether a callee may be anything: a name, or an attribute of ``self``."""
+    return isinstance(callee, ast.Name) or (
+        isinstance(callee, ast.Attribute)
+        and isinstance(callee.value, ast.Name)
+        and callee.value.id == "self"
+    )
+
+
+def _reads_parts_or_picks(loop: ast.AST, values: _Values, source: str) -> bool:
+    """Whether a loop reads parts of a tensor, or what is picked from one."""
+    for call in walk(loop):
+        if isinstance(call, ast.Call) and any(
+            values.is_part_or_pick(one) for one in _read_by(call, source)
+        ):
+            return True
+    return False
+
+
+def _read_by(call: ast.Call, source: str) -> Iterable[ast.expr]:
+    """What a call may read of the device: in itself, or in what it leads to."""
+    match call.func:
+        case ast.Attribute(value=value, attr=name) if name in _METHODS:
+            return [value]
+        case ast.Attribute(value=value, attr="to") if _names_host(call, source):
+            return [value]
+        case ast.Name(id=name) if name in _NUMBERS:
+            return call.args[:1]
+        case ast.Name(id="map"):
+            return call.args[1:]
+    name = last_name(call.func)
+    if name in _reading_helpers(source):
+        return [*call.args, *(keyword.value for keyword in call.keywords)]
+    return []
+
+
+@lru_cache(maxsize=4)
+def _reading_helpers(source: str) -> frozenset[str]:
+    """The functions that read what they are given."""
+    return frozenset(one.name for one in definitions(source) if _reads_parameter(one)) - UNNAMED
+
+
+def _reads_parameter(function: Definition) -> bool:
+    given = _PARAMETERS.search(function.text)
+    if given is None:
+        return False
+    names = set(re.findall(r"\w+", given[1])) - {"self", "cls"}
+    return any(
+        first in names or second in names for first, second in _READ_NAME.findall(function.text)
+    )
+
+
+def _names_host(call: ast.Call, source: str) -> bool:
+    given = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "device")]
+    return any(
+        str(one.value).startswith("cpu")
+        if isinstance(one, ast.Constant)
+        else '"cpu"' in source or "'cpu'" in source
+        for one in given
+    )
+
+
+class _Values:
+    """Where the values of a function come from, up to views of them."""
+
+    def __init__(self, function: ast.AST, source: str) -> None:
+        self._bound: dict[str, list[ast.expr]] = {}
+        self._iterated: dict[str, list[ast.expr]] = {}
+        self._inner: set[str] = set()
+        arguments = getattr(function, "args", None)
+        own = (
+            {one.arg for one in walk(arguments) if isinstance(one, ast.arg)} if arguments else set()
+        )
+        called = source.count(f"{getattr(function, 'name', '')}(") > 1
+        self._own = own if called else set[str]()
+        for node in walk(function):
+            match node:
+                case ast.Assign(targets=targets, value=value):
+                    for target in targets:
+                        self._note(self._bound, target, value)
+                case ast.AnnAssign(target=target, value=ast.expr() as value):
+                    self._note(self._bound, target, value)
+                case ast.NamedExpr(target=target, value=value):
+                    self._note(self._bound, target, value)
+                case ast.For() | ast.AsyncFor() | ast.comprehension():
+                    self._note(self._iterated, node.target, node.iter)
+                case ast.With() | ast.AsyncWith():
+                    for item in node.items:
+                        if item.optional_vars is not None:
+                            self._note(self._bound, item.optional_vars, item.context_expr)
+                case ast.arg(arg=name) if name not in own:
+                    self._inner.add(name)
+
+    def _note(self, into: dict[str, list[ast.expr]], target: ast.expr, value: ast.expr) -> None:
+        for one in walk(target):
+            if isinstance(one, ast.Name):
+                into.setdefault(one.id, []).append(value)
+
+    def is_part_or_pick(self, node: ast.expr) -> bool:
+        """Whether a value may be the part of a tensor that an iteration is for, or what it picks
+        as the next token."""
+        return any(self._is_part(one) or _picks(one) for one in self._ends(node))
+
+    def _ends(self, node: ast.expr) -> Iterator[ast.expr]:
+        """What a value comes from, through names and views."""
+        waiting, seen = [node], set[int]()
+        while waiting:
+            one = waiting.pop()
+            if id(one) in seen:
+                continue
+            seen.add(id(one))
+            yield one
+            match one:
+                case ast.Name(id=name):
+                    waiting += self._bound.get(name, ())
+                case ast.Subscript(value=value) | ast.Attribute(value=value):
+                    waiting.append(value)
+                case ast.NamedExpr(value=value) | ast.Await(value=value):
+                    waiting.append(value)
+                case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in _VIEWS:
+                    waiting.append(value)
+                case ast.IfExp(body=body, orelse=orelse):
+                    waiting += [body, orelse]
+
+    def _is_part(self, node: ast.expr) -> bool:
+        match node:
+            case ast.Subscript(value=value, slice=key):
+                return any(
+                    isinstance(one, (ast.Name, ast.Attribute)) for one in walk(key)
+                ) and self._may_be_tensor(value)
+            case ast.Name(id=name):
+                return name in self._inner or any(
+                    self._may_be_tensor(one) for one in self._iterated.get(name, ())
+                )
+        return False
+
+    def _may_be_tensor(self, node: ast.expr) -> bool:
+        """Whether something, or one of the things that are iterated together, may be a tensor
+        that the program makes."""
+        return any(self._is_tensor_like(one) for one in self._ends(node))
+
+    def _is_tensor_like(self, node: ast.expr) -> bool:
+        match node:
+            case ast.Name(id=name):
+                return (
+                    name in self._own
+                    or name in self._inner
+                    or any(
+                        self._may_be_tensor(one)
+                        for one in self._iterated.get(name, ())
+                        if one is not node
+                    )
+                )
+            case ast.Call(func=func, args=args):
+                name = last_name(func)
+                if name in _HANDING_ON:
+                    return any(self._may_be_tensor(one) for one in args)
+                root = dotted(func).partition(".")[0]
+                return name not in _NO_TENSORS and root not in _NO_TENSOR_MODULES
+            case ast.BinOp() | ast.UnaryOp() | ast.Compare():
+                return True
+            case ast.Attribute(value=ast.Name(id="self")):
+                return True
+        return False
+
+
+def _picks(node: ast.expr) -> bool:
+    """Whether a call picks the greatest, or draws one."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
+            return name in _PICKS
+    return False
