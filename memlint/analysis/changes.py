@@ -1,24 +1,23 @@
 """What a piece of code may rebind or write into, by the names that it uses.
 
-Everything is read off the syntax.  A *path* is a name with attributes (``self.weight`` is
-``("self", "weight")``); a change of a path is one of all that it leads to, and of what it
-is a part of.  Code is taken to change what it assigns, what it calls an in-place method on,
-what it hands over as ``out=`` or to a function that is named for writing, and what the
-functions of the same program, so far as they are seen, do to what they are given.
+Everything is read off the syntax.  A change of a path (:mod:`memlint.analysis.paths`) is one of
+all that it leads to, and of what it is a part of.  Code is taken to change what it assigns, what
+it calls an in-place method on, what it hands over as ``out=`` or to a function that is named for
+writing, and what the functions of the same program, so far as they are seen, do to what they are
+given.
 """
 
 from __future__ import annotations
 
 import ast
-import copy
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from memlint.analysis import knowledge
+from memlint.analysis.paths import Path, bases_of, path_of, related
 
-Path: TypeAlias = tuple[str, ...]
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 # How far calls of the program's own functions are followed.
@@ -48,17 +47,6 @@ _WRITES = re.compile(
     r"sync|reset|swap)(_|$)",
     re.IGNORECASE,
 )
-# What gives (a part of) the memory that it is given.
-_VIEWS = frozenset(
-    {"view", "view_as", "reshape", "flatten", "ravel", "squeeze", "unsqueeze", "transpose", "t",
-     "permute", "movedim", "moveaxis", "swapaxes", "swapdims", "expand", "expand_as", "narrow",
-     "select", "chunk", "split", "unbind", "unfold", "detach", "numpy", "diagonal", "to", "cuda",
-     "cpu", "float", "half", "double", "bfloat16", "type", "type_as", "asarray", "as_tensor",
-     "from_numpy", "from_dlpack", "asanyarray", "as_strided", "unflatten", "tensor_split",
-     "values", "items", "parameters", "named_parameters", "buffers", "children", "modules",
-     "state_dict", "get", "zip", "enumerate", "list", "tuple", "iter", "reversed", "memoryview",
-     "require", "atleast_1d", "atleast_2d", "broadcast_to", "frombuffer"}
-)  # fmt: skip
 # Whose ``step`` is not one of an optimizer.
 _OTHER_STEPS = re.compile(r"sched|prof|env|bar|progress|tracer|sim|lr|timer|clock", re.IGNORECASE)
 
@@ -95,93 +83,9 @@ class Changes:
         return any(related(path, one) for one in self.written)
 
 
-def names_in(node: ast.AST) -> set[str]:
-    """The names in a piece of code."""
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
-
-
-def related(one: Path, other: Path) -> bool:
-    """Whether one path leads through the other."""
-    shorter = min(len(one), len(other))
-    return one[:shorter] == other[:shorter]
-
-
-def path_of(node: ast.AST) -> Path | None:
-    """The path that an expression is, if it is one."""
-    names: list[str] = []
-    while isinstance(node, ast.Attribute):
-        names.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
-        return None
-    return (node.id, *reversed(names))
-
-
-def bases_of(node: ast.AST) -> Iterator[Path]:
-    """The paths of the objects whose memory an expression may give (a part of)."""
-    match node:
-        case ast.Name() | ast.Attribute():
-            path = path_of(node)
-            if path is not None:
-                yield path
-            else:
-                yield from bases_of(node.value)  # type: ignore[union-attr]
-        case ast.Subscript(value=inner) | ast.Starred(value=inner) | ast.Await(value=inner):
-            yield from bases_of(inner)
-        case ast.NamedExpr(value=inner):
-            yield from bases_of(inner)
-        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.BoolOp(values=parts):
-            for part in parts:
-                yield from bases_of(part)
-        case ast.IfExp(body=body, orelse=orelse):
-            yield from bases_of(body)
-            yield from bases_of(orelse)
-        case ast.Call(func=ast.Attribute(value=receiver, attr=name)) if name in _VIEWS:
-            yield from bases_of(receiver)
-            for argument in node.args:
-                yield from bases_of(argument)
-        case ast.Call(func=ast.Attribute(value=receiver, attr=name)) if name.endswith("_"):
-            yield from bases_of(receiver)
-        case ast.Call(func=ast.Name(id=name)) if name in _VIEWS:
-            for argument in node.args:
-                yield from bases_of(argument)
-
-
 def called_name(call: ast.Call) -> str:
     """The last name of what a call calls."""
     return getattr(call.func, "attr", getattr(call.func, "id", ""))
-
-
-def as_argument(node: ast.expr, function: FunctionNode, call: ast.Call) -> ast.expr | None:
-    """An expression of a function in terms of the call that runs it.
-
-    ``None`` where a parameter that it uses is not given there in a way that can be read.
-    """
-    spec = function.args
-    names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
-    given: list[ast.expr] = list(call.args)
-    if names[:1] == ["self"]:
-        given.insert(0, call.func.value if isinstance(call.func, ast.Attribute) else call.func)
-    if any(isinstance(one, ast.Starred) for one in given):
-        return None
-    parameters = {*names, *(a.arg for a in spec.kwonlyargs)}
-    arguments = dict(zip(names, given, strict=False))
-    arguments.update((k.arg, k.value) for k in call.keywords if k.arg is not None)
-    used = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
-    if any(name not in arguments for name in used & parameters):
-        return None
-    return _Substituted(arguments).visit(copy.deepcopy(node))  # type: ignore[no-any-return]
-
-
-class _Substituted(ast.NodeTransformer):
-    """Names replaced by the expressions that they stand for."""
-
-    def __init__(self, arguments: dict[str, ast.expr]) -> None:
-        self._arguments = arguments
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        """The argument that a parameter is."""
-        return self._arguments.get(node.id, node)
 
 
 class Definitions:
@@ -225,7 +129,10 @@ def changes_in(
     changes = Changes()
     for one in listed:
         for node in ast.walk(one):
-            _note(node, changes, definitions)
+            if isinstance(node, ast.Call):
+                _note_call(node, changes, definitions)
+            else:
+                _note(node, changes)
     aliases = [pair for one in listed for pair in _aliases(one)]
     if around is not None:
         aliases += _aliases(around)
@@ -233,7 +140,15 @@ def changes_in(
     return changes
 
 
-def _note(node: ast.AST, changes: Changes, definitions: Definitions) -> None:
+def bound_in(nodes: Iterable[ast.AST]) -> Changes:
+    """What these nodes by themselves bind and write into; calls are left out of account."""
+    changes = Changes()
+    for node in nodes:
+        _note(node, changes)
+    return changes
+
+
+def _note(node: ast.AST, changes: Changes) -> None:
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
             changes.rebound.add((name,))
@@ -255,8 +170,6 @@ def _note(node: ast.AST, changes: Changes, definitions: Definitions) -> None:
             changes.rebound.add(((asname or name.partition(".")[0]),))
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
             changes.rebound.add((name,))
-        case ast.Call():
-            _note_call(node, changes, definitions)
 
 
 def _note_call(node: ast.Call, changes: Changes, definitions: Definitions) -> None:

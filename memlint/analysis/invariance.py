@@ -13,24 +13,13 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from memlint.analysis.changes import (
-    Changes,
-    Definitions,
-    Path,
-    as_argument,
-    called_name,
-    changes_in,
-    names_in,
-    path_of,
-)
+from memlint.analysis.arguments import as_argument
+from memlint.analysis.changes import Changes, Definitions, called_name, changes_in
 from memlint.analysis.events import Called, Enclosing
+from memlint.analysis.paths import Path, names_in, path_of
+from memlint.analysis.surroundings import LOOPS, Loop, Surroundings, stores_elsewhere
 from memlint.analysis.uses import uses_in
 
-Loop = ast.For | ast.AsyncFor | ast.While | ast.comprehension
-
-LOOPS = (ast.For, ast.AsyncFor, ast.While)
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 # A loop of so many iterations is worth nobody's attention.
 FEW = 8
 # Methods that only read what they are called on, and give the same each time.
@@ -59,7 +48,6 @@ _LONG = re.compile(
     re.IGNORECASE,
 )
 _MEASURES = re.compile(r"bench|profil|timeit|timing|latency|throughput|warm_?up", re.IGNORECASE)
-_KEEPERS = frozenset({"append", "appendleft", "extend", "add", "insert", "put", "send", "submit"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +58,7 @@ class Repeated:
     is the expression's own, where there is one directly in the loop's body.
     """
 
-    loop: ast.For | ast.AsyncFor | ast.While | ast.comprehension
+    loop: Loop
     enclosing: Enclosing
     node: ast.expr
     statement: ast.Assign | None
@@ -86,12 +74,13 @@ class Invariance:
 
     def __init__(self, tree: ast.Module) -> None:
         self._tree = tree
+        self._around = Surroundings(lambda node: uses_in(tree).parent(node))
         self._definitions: Definitions | None = None
         self._changes: dict[int, Changes] = {}
 
     def repeated(self, called: Called) -> Repeated | None:
         """The outermost loop of its function that repeats an operation for nothing, if any."""
-        if next(self._loops_around(called.node), None) is not None:
+        if next(self._around.loops(called.node), None) is not None:
             if not self._used_up(called.node):
                 found = self._repeated_at(called.node, called.node, called)
                 if found is not None:
@@ -101,11 +90,8 @@ class Invariance:
 
     def _repeated_as_a_whole(self, called: Called) -> Repeated | None:
         """``{k: v.to(device) for k, v in given.items()}`` is the same in each iteration."""
-        whole = self._parent(called.node)
-        if not isinstance(whole, (ast.ListComp, ast.DictComp)) or len(whole.generators) > 1:
-            return None
-        result = whole.value if isinstance(whole, ast.DictComp) else whole.elt
-        if result is not called.node or self._used_up(whole):
+        whole = self._around.whole(called.node)
+        if whole is None or self._used_up(whole):
             return None
         return self._repeated_at(whole, whole, called)
 
@@ -114,7 +100,7 @@ class Invariance:
         enclosing = {id(one.loop.node): one for one in called.context.loops}
         found: Repeated | None = None
         costly = False
-        for loop, branch in self._loops_around(place):
+        for loop, branch in self._around.loops(place):
             known = enclosing.get(id(loop.target if isinstance(loop, ast.comprehension) else loop))
             if known is None or not self._is_invariant(node, loop, known):
                 break
@@ -132,23 +118,15 @@ class Invariance:
             function, (ast.FunctionDef, ast.AsyncFunctionDef)
         ):
             return None
-        if called_name(call) != function.name or not self._always_runs(called.node):
+        if called_name(call) != function.name or not self._around.always_runs(called.node):
             return None
         if not self._is_left_alone(called.node, function):
             return None
-        place = call if self._is_returned(called.node) else called.node
+        place = call if self._around.is_returned(called.node) else called.node
         if self._used_up(place):
             return None
         moved = as_argument(called.node, function, call)
         return None if moved is None else self._repeated_at(call, moved, called)
-
-    def _is_returned(self, node: ast.expr) -> bool:
-        """Whether a function gives an expression back as it is, for its caller to use."""
-        return isinstance(self._parent(node), ast.Return)
-
-    def _always_runs(self, node: ast.AST) -> bool:
-        branches = (ast.If, ast.IfExp, ast.Try, ast.ExceptHandler, ast.BoolOp, ast.match_case)
-        return not any(isinstance(above, branches) for above, _ in self._ancestors(node))
 
     def _is_left_alone(
         self, node: ast.expr, function: ast.FunctionDef | ast.AsyncFunctionDef
@@ -159,34 +137,12 @@ class Invariance:
     def is_steady(self, node: ast.expr, called: Called) -> bool:
         """Whether an expression in a call is the same in each iteration of a loop around it."""
         enclosing = {id(one.loop.node): one for one in called.context.loops}
-        for loop, _ in self._loops_around(called.node):
+        for loop, _ in self._around.loops(called.node):
             known = enclosing.get(id(loop.target if isinstance(loop, ast.comprehension) else loop))
             if known is None or not self._is_invariant(node, loop, known):
                 return False
             return not known.throttled and (known.loop.trips is None or known.loop.trips > 2)
         return False
-
-    # The loops around a node
-
-    def _parent(self, node: ast.AST) -> ast.AST | None:
-        return uses_in(self._tree).parent(node)
-
-    def _ancestors(self, node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
-        """The ancestors of a node up to its function, each with the child that leads to it."""
-        child, parent = node, self._parent(node)
-        while parent is not None and not isinstance(parent, (*_FUNCTIONS, ast.ClassDef)):
-            yield parent, child
-            child, parent = parent, self._parent(parent)
-
-    def _loops_around(self, node: ast.AST) -> Iterator[tuple[Loop, ast.AST]]:
-        """The loops around a node in its function, innermost first, with the child in them."""
-        for parent, child in self._ancestors(node):
-            if isinstance(parent, LOOPS):
-                first = getattr(parent, "iter", None)
-                if child is not first and not any(child is one for one in parent.orelse):
-                    yield parent, child
-            elif isinstance(parent, COMPREHENSIONS) and child is not parent.generators[0]:
-                yield parent.generators[0], child
 
     # Invariance
 
@@ -199,7 +155,7 @@ class Invariance:
 
     def _changes_in(self, loop: Loop) -> Changes:
         if (known := self._changes.get(id(loop))) is None:
-            region, around = self._region(loop), self._function_of(loop)
+            region, around = self._around.region(loop), self._function_of(loop)
             known = changes_in(region, self._known_definitions(), around)
             self._changes[id(loop)] = known
         return known
@@ -209,53 +165,22 @@ class Invariance:
             self._definitions = Definitions(self._tree)
         return self._definitions
 
-    def _region(self, loop: Loop) -> list[ast.AST]:
-        if isinstance(loop, ast.While):
-            return [loop.test, *loop.body]
-        if isinstance(loop, ast.comprehension):
-            parent = self._parent(loop)
-            return [] if parent is None else [parent]
-        return [loop.target, *loop.body]
-
     def _function_of(self, node: ast.AST) -> ast.AST:
         last: ast.AST = node
-        for parent, _ in self._ancestors(node):
+        for parent, _ in self._around.ancestors(node):
             last = parent
-        return self._parent(last) or self._tree
+        return self._around.parent(last) or self._tree
 
     # What becomes of the result
 
     def _used_up(self, node: ast.expr) -> bool:
-        """Whether each iteration needs a result of its own: it is kept, or written into."""
-        for parent, child in self._ancestors(node):
-            match parent:
-                case ast.Attribute(attr=name):
-                    if name.endswith("_") and not name.endswith("__"):
-                        return True
-                case ast.Call(func=func) if child is func:
-                    pass
-                case ast.Call(func=ast.Attribute(attr=name)):
-                    return name in _KEEPERS or (name.endswith("_") and name != "copy_")
-                case ast.Assign(targets=targets):
-                    return self._is_kept(targets, parent)
-                case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                    return True
-                case ast.Yield() | ast.YieldFrom() | ast.Return() | ast.AugAssign():
-                    return True
-                case (
-                    ast.Tuple() | ast.List() | ast.Dict() | ast.Set() | ast.IfExp()
-                    | ast.Subscript() | ast.NamedExpr() | ast.Starred()
-                ):  # fmt: skip
-                    pass
-                case _:
-                    return False
-        return False
+        return self._around.used_up(node, self._is_kept)
 
-    def _is_kept(self, targets: list[ast.expr], statement: ast.stmt) -> bool:
-        if any(not isinstance(t, (ast.Name, ast.Tuple)) for t in targets):
+    def _is_kept(self, statement: ast.Assign) -> bool:
+        if stores_elsewhere(statement):
             return True
-        paths = {(n.id,) for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
-        for loop, _ in self._loops_around(statement):
+        paths = {(n.id,) for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+        for loop, _ in self._around.loops(statement):
             if any(map(self._changes_in(loop).write_into, paths)):
                 return True
             break
@@ -264,26 +189,10 @@ class Invariance:
     # Cost
 
     def _runs_in_most(self, branch: ast.AST, loop: Loop, node: ast.AST) -> bool:
-        """Whether nearly each iteration comes by, and another one may follow it."""
-        for parent, child in self._ancestors(node):
-            if parent is loop:
-                break
-            if isinstance(parent, ast.ExceptHandler) or (
-                isinstance(parent, ast.If)
-                and child is not parent.test
-                and not self._is_invariant_test(parent, loop)
-            ):
-                return False
-            if isinstance(parent, ast.IfExp) and child is not parent.test:
-                return False
-            for body in _bodies(parent):
-                if child in body and any(map(_leaves, body[body.index(child) :])):
-                    return False
-        body = [] if isinstance(loop, ast.comprehension) else loop.body
-        return branch not in body or not any(map(_leaves, body[body.index(branch) :]))
+        def is_steady(condition: ast.If) -> bool:
+            return only_reads(condition.test, self._changes_in(loop), any_device=False)
 
-    def _is_invariant_test(self, node: ast.If, loop: Loop) -> bool:
-        return only_reads(node.test, self._changes_in(loop), any_device=False)
+        return self._around.runs_in_most(branch, loop, node, is_steady)
 
     def _is_costly(self, loop: Loop, known: Enclosing, called: Called, place: ast.expr) -> bool:
         trips = known.loop.trips
@@ -297,7 +206,7 @@ class Invariance:
         if isinstance(loop, ast.comprehension):
             return not _LONG.search(ast.unparse(loop.target))
         inner = [one for part in loop.body for one in ast.walk(part) if isinstance(one, LOOPS)]
-        around = {id(one) for one, _ in self._loops_around(place)}
+        around = {id(one) for one, _ in self._around.loops(place)}
         if any(id(one) not in around for one in inner):
             return False
         if known.role == "epoch" and not _trains(loop):
@@ -311,7 +220,7 @@ class Invariance:
         if isinstance(loop, ast.comprehension):
             return None
         previous: ast.AST = node
-        for parent, child in self._ancestors(node):
+        for parent, child in self._around.ancestors(node):
             if isinstance(parent, ast.stmt):
                 direct = isinstance(parent, ast.Assign) and parent in loop.body
                 return parent if direct and child is previous else None  # type: ignore[return-value]
@@ -330,20 +239,9 @@ class Invariance:
             and isinstance(one.func, ast.Attribute)
             and one.func.attr in ("to", "cuda", "cpu", "to_empty", "half", "float")
             and ast.unparse(one.func.value) == text
-            for part in self._region(repeated.loop)
+            for part in self._around.region(repeated.loop)
             for one in ast.walk(part)
         )
-
-
-def _bodies(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    for name in ("body", "orelse", "finalbody"):
-        body = getattr(node, name, None)
-        if isinstance(body, list):
-            yield body
-
-
-def _leaves(statement: ast.stmt) -> bool:
-    return isinstance(statement, (ast.Return, ast.Break, ast.Raise))
 
 
 def _trains(loop: ast.For | ast.AsyncFor | ast.While) -> bool:

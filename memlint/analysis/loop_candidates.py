@@ -1,99 +1,132 @@
-"""A sieve: texts in which a loop may compute the same thing over and over.
+"""Which functions may compute the same thing over and over, by their syntax alone: a sieve.
 
-It looks at the syntax of a text alone, and errs on the side of yes.
+It asks what :mod:`memlint.analysis.invariance` asks, of one function at a time, and errs on the
+side of yes: only what a loop itself binds and stores into counts as changed by it.
 """
 
 from __future__ import annotations
 
 import ast
-import re
-import textwrap
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-from memlint.analysis.changes import Changes, FunctionNode, as_argument, called_name, path_of
-from memlint.analysis.invariance import COMPREHENSIONS, LOOPS, only_reads
+from memlint.analysis.changes import Changes, bound_in, called_name
+from memlint.analysis.invariance import FEW, only_reads
+from memlint.analysis.looped_text import called_in_loops
+from memlint.analysis.paths import names_in, path_of
+from memlint.analysis.surroundings import Loop, Surroundings, stores_elsewhere
+from memlint.analysis.uses import children, walk
+from memlint.rule import UnitTest
+
+_OWNER = ("self", "cls")
 
 
-def may_repeat(names: frozenset[str]) -> Callable[[str], bool]:
-    """A test whether a text calls one of ``names`` in a loop that seems to leave its arguments
-    as they are, or imports one under another name."""
+def repeats(names: frozenset[str], counts: Callable[[ast.Call], bool]) -> UnitTest:
+    """A test whether a function calls one of ``names``, in a way that counts, with the same
+    arguments in each iteration of a loop: its own, or one that calls it."""
 
-    word = re.compile(rf"\b(?:{'|'.join(sorted(names))})\b(?:\(| as )")
-
-    def test(text: str) -> bool:
-        if not ("for " in text or "while " in text) or word.search(text) is None:
-            return "import " in text and word.search(text) is not None
-        try:
-            tree = ast.parse(textwrap.dedent(text))
-        except SyntaxError:
-            return True
-        return any(True for _ in candidates(tree, names))
+    def test(function: ast.AST, around: str, source: str) -> bool:
+        return any(True for _ in _repeated(function, names, counts, source))
 
     return test
 
 
-def candidates(tree: ast.AST, names: frozenset[str]) -> Iterator[ast.AST]:
-    """The calls of ``names`` in loops whose own assignments leave them as they are, also through
-    a function that the loop calls."""
-    nodes = list(ast.walk(tree))
-    every = [node for node in nodes if isinstance(node, ast.Call)]
-    calls = [node for node in every if _is_one(node, names)]
-    functions = _functions(nodes, calls)
-    lines = {node.lineno for node in calls}
-    lines.update(node.lineno for node in every if called_name(node) in functions)
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom):
-            yield from (one for one in node.names if one.asname and one.name in names)
-        elif isinstance(node, (*LOOPS, *COMPREHENSIONS)):
-            if lines.isdisjoint(range(node.lineno, (node.end_lineno or node.lineno) + 1)):
-                continue
-            if isinstance(node, COMPREHENSIONS):
-                yield from _in_region([node], names, functions)
-            else:
-                head = [node.test] if isinstance(node, ast.While) else [node.target]
-                yield from _in_region([*head, *node.body], names, functions)
+def repeats_what_is_given(names: frozenset[str], counts: Callable[[ast.Call], bool]) -> UnitTest:
+    """A test whether that depends on how the function is called."""
+
+    def test(function: ast.AST, around: str, source: str) -> bool:
+        given = {one.arg for one in walk(function) if isinstance(one, ast.arg)}
+        given.difference_update(_OWNER)
+        return any(
+            one.loop is None
+            or not given.isdisjoint(names_in(one.call))
+            or (isinstance(one.loop, (ast.For, ast.AsyncFor, ast.comprehension))
+                and not given.isdisjoint(names_in(one.loop.iter)))
+            for one in _repeated(function, names, counts, source)
+        )  # fmt: skip
+
+    return test
 
 
-_Functions = dict[str, list[tuple[FunctionNode, list[ast.Call]]]]
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A call that is repeated by a loop; ``None`` where that is one of a caller."""
+
+    call: ast.Call
+    loop: Loop | None
 
 
-def _functions(nodes: list[ast.AST], calls: list[ast.Call]) -> _Functions:
-    """The functions that make some of these calls, by their own name."""
-    found: _Functions = {}
-    for node in nodes if calls else ():
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            last = node.end_lineno or node.lineno
-            own = [one for one in calls if node.lineno <= one.lineno <= last]
-            if own:
-                found.setdefault(node.name, []).append((node, own))
-    return found
-
-
-def _in_region(
-    region: list[ast.AST], names: frozenset[str], functions: _Functions
-) -> Iterator[ast.expr]:
-    nodes = [node for part in region for node in ast.walk(part)]
-    changes = Changes()
-    for node in nodes:
-        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
-            path = path_of(node)
-            if path is not None:
-                changes.rebound.add(path)
-    for node in nodes:
-        if isinstance(node, (ast.ListComp, ast.DictComp)) and node not in region:
-            result = node.value if isinstance(node, ast.DictComp) else node.elt
-            moves = isinstance(result, ast.Call) and _is_one(result, names)
-            if moves and only_reads(node, changes, any_device=True):
-                yield node
-        if not isinstance(node, ast.Call):
+def _repeated(
+    function: ast.AST, names: frozenset[str], counts: Callable[[ast.Call], bool], source: str
+) -> Iterator[_Candidate]:
+    nodes = walk(function)
+    calls = [
+        one for one in nodes if isinstance(one, ast.Call) and _is_one(one, names) and counts(one)
+    ]
+    if not calls:
+        return
+    parents = {id(below): one for one in nodes for below in children(one)}
+    around = Surroundings(lambda node: parents.get(id(node)))
+    for call in calls:
+        if next(around.loops(call), None) is None:
+            if _is_called_in_loops(call, around, source):
+                yield _Candidate(call, None)
             continue
-        if _is_one(node, names) and only_reads(node, changes, any_device=True):
-            yield node
-        for function, calls in functions.get(called_name(node), ()):
-            for call in calls:
-                moved = as_argument(call, function, node)
-                if moved is not None and only_reads(moved, changes, any_device=True):
-                    yield moved
+        loop = None if around.used_up(call, stores_elsewhere) else _loop_of(call, around)
+        whole = around.whole(call)
+        if loop is None and whole is not None and not around.used_up(whole, stores_elsewhere):
+            loop = _loop_of(whole, around)
+        if loop is not None:
+            yield _Candidate(call, loop)
+
+
+def _loop_of(node: ast.expr, around: Surroundings) -> Loop | None:
+    """The innermost loop of more than a few iterations that repeats an expression for nothing."""
+    for loop, branch in around.loops(node):
+        changes = _changes_in(loop, around)
+
+        def is_steady(condition: ast.If, changes: Changes = changes) -> bool:
+            return only_reads(condition.test, changes, any_device=False)
+
+        if not only_reads(node, changes, any_device=True) or not around.runs_in_most(
+            branch, loop, node, is_steady
+        ):
+            return None
+        if not _is_short(loop):
+            return loop
+    return None
+
+
+def _changes_in(loop: Loop, around: Surroundings) -> Changes:
+    return bound_in(one for part in around.region(loop) for one in walk(part))
+
+
+def _is_short(loop: Loop) -> bool:
+    """Whether a loop has a few iterations for certain."""
+    match getattr(loop, "iter", None):
+        case ast.Call(func=ast.Name(id="range"), args=[ast.Constant(value=int() as count)]):
+            return count <= FEW
+        case ast.Tuple(elts=items) | ast.List(elts=items):
+            return len(items) <= FEW and not any(isinstance(one, ast.Starred) for one in items)
+    return False
+
+
+def _is_called_in_loops(call: ast.Call, around: Surroundings, source: str) -> bool:
+    """Whether a call in no loop of its function is one of every call of that, with what the
+    function leaves as it was given, and something calls it by its name."""
+    function: ast.AST | None = call
+    while function is not None and not isinstance(
+        function, (ast.FunctionDef, ast.AsyncFunctionDef)
+    ):
+        if isinstance(function, (ast.Lambda, ast.ClassDef)):
+            return False
+        function = around.parent(function)
+    if function is None or not around.always_runs(call):
+        return False
+    if not around.is_returned(call) and around.used_up(call, stores_elsewhere):
+        return False
+    bound = bound_in(one for part in function.body for one in walk(part))
+    return only_reads(call, bound, any_device=True) and called_in_loops(source, function.name)
 
 
 def _is_one(node: ast.Call, names: frozenset[str]) -> bool:

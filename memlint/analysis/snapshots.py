@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from bisect import bisect_left, bisect_right
 
-from memlint.analysis.changes import Definitions, bases_of, changes_in
+from memlint.analysis.changes import Definitions, changes_in
+from memlint.analysis.paths import bases_of
 from memlint.analysis.uses import Uses
 
 _COMPOUND = (

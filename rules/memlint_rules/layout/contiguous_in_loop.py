@@ -7,16 +7,29 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from memlint.analysis.axes import contiguous
+from memlint.analysis.changes import called_name
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.hoisting import hoisted
 from memlint.analysis.invariance import Invariance, Repeated, given_each_time
-from memlint.analysis.loop_candidates import may_repeat
+from memlint.analysis.loop_candidates import repeats, repeats_what_is_given
+from memlint.analysis.looped_text import in_loops
 from memlint.analysis.values import Object, Tensor, Unknown, Value, alternatives, made_of
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
 
 FUNCTIONS = frozenset({"numpy.ascontiguousarray", "cupy.ascontiguousarray"})
+WORDS = ("contiguous(", "ascontiguousarray(")
+NAMES = frozenset({"contiguous", "ascontiguousarray"})
 VIEWS = frozenset({".t", ".transpose", ".permute", ".T", ".mT", ".swapaxes", ".movedim"})
+
+
+def _copies_in_loops(text: str) -> bool:
+    return in_loops(text, WORDS)
+
+
+def _may_copy(call: ast.Call) -> bool:
+    """``contiguous(memory_format=...)`` makes another layout than the dense one."""
+    return not call.keywords and bool(call.args) == (called_name(call) == "ascontiguousarray")
 
 
 class ContiguousInLoop(Rule):
@@ -104,8 +117,11 @@ class ContiguousInLoop(Rule):
     needs = Needs(
         {".contiguous(", "ascontiguousarray"},
         {"for ", "while "},
-        {may_repeat(frozenset({"contiguous", "ascontiguousarray"}))},
-        units=[{".contiguous(", "ascontiguousarray"}, {"for ", "while "}],
+        {_copies_in_loops},
+        units=[WORDS, {"for ", "while "}],
+        nearest=True,
+        places=repeats(NAMES, _may_copy),
+        callers=repeats_what_is_given(NAMES, _may_copy),
     )
     calls: ClassVar[frozenset[str]] = FUNCTIONS | {".contiguous"}
 

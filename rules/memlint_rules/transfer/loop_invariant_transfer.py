@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from memlint.analysis import knowledge
-from memlint.analysis.changes import bases_of
+from memlint.analysis.changes import called_name
 from memlint.analysis.destinations import Destination, destination_of, lies_there
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.hoisting import hoisted
 from memlint.analysis.invariance import Invariance, Repeated, given_each_time
-from memlint.analysis.loop_candidates import may_repeat
+from memlint.analysis.loop_candidates import repeats, repeats_what_is_given
+from memlint.analysis.looped_text import in_loops
+from memlint.analysis.paths import bases_of
 from memlint.analysis.values import Instance, Object, Tensor, Value, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
@@ -31,13 +33,27 @@ MODULE = re.compile(
     r"metrics)(_?\d+)?$",
     re.IGNORECASE,
 )
-WORDS = frozenset(
-    {".to(", ".cuda(", ".cpu(", "asarray", "array", "to_device", "device_put", "copy_to_host",
-     "asnumpy", "device_get", ".astype(", "tensor("}
+NAMES = frozenset(name.rpartition(".")[2] for name in (*UPLOADS, *DOWNLOADS, *METHODS, "astype"))
+_MOVES = (
+    ".to(", ".cuda(", ".cpu(", ".copy_to_host(", ".astype(", "to_device(", "device_put(",
+    "asnumpy(", "device_get(", "tensor(",
 )  # fmt: skip
-REPEATS = may_repeat(
-    frozenset(name.rpartition(".")[2] for name in (*UPLOADS, *DOWNLOADS, *METHODS, "astype"))
-)
+_ARRAYS = ("asarray(", "array(")
+
+
+def _moves_in_loops(text: str) -> bool:
+    return in_loops(text, _MOVES) or (("cupy" in text or "jax" in text) and in_loops(text, _ARRAYS))
+
+
+def _may_move(call: ast.Call) -> bool:
+    """Whether something that has a name is moved, or cast."""
+    name = called_name(call)
+    shown = _shown_in(call, by_method=f".{name}" in METHODS or name == "astype")
+    if shown is None or not any(bases_of(shown)):
+        return False
+    if name in ("tensor", "as_tensor"):
+        return any(one.arg == "device" for one in call.keywords)
+    return name != "to" or bool(call.args or call.keywords)
 
 
 class LoopInvariantTransfer(Rule):
@@ -140,8 +156,11 @@ class LoopInvariantTransfer(Rule):
     needs = Needs(
         {"for ", "while "},
         {"torch", "cupy", "jax", "numba", "numpy"},
-        {REPEATS},
-        units=[WORDS, {"for ", "while "}],
+        {_moves_in_loops},
+        units=[{*_MOVES, *_ARRAYS}, {"for ", "while "}],
+        nearest=True,
+        places=repeats(NAMES, _may_move),
+        callers=repeats_what_is_given(NAMES, _may_move),
     )
     calls: ClassVar[frozenset[str]] = UPLOADS | DOWNLOADS | METHODS | {".astype"}
     needs_device = "cuda"
@@ -205,7 +224,11 @@ class LoopInvariantTransfer(Rule):
 
 def _shown(called: Called, node: ast.Call) -> ast.expr | None:
     """The expression that is moved."""
-    if called.receiver is None:
+    return _shown_in(node, by_method=called.receiver is not None)
+
+
+def _shown_in(node: ast.Call, *, by_method: bool) -> ast.expr | None:
+    if not by_method:
         return node.args[0] if node.args else None
     return node.func.value if isinstance(node.func, ast.Attribute) else None
 

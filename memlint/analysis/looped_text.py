@@ -1,0 +1,93 @@
+"""Whether a text holds a word in a loop, as far as its indentation tells: a sieve."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+
+# How far from the `for` of a comprehension its result and its conditions may stand.
+_BEFORE, _AFTER = 600, 300
+
+
+def in_loops(text: str, words: Iterable[str]) -> bool:
+    """Whether a loop, or a function that a loop calls by its name, may hold one of the words."""
+    found = [word for word in words if word in text]
+    if not found:
+        return False
+    loops = list(_loops(text))
+    if any(_holds(text, loop, found) for loop in loops):
+        return True
+    names = [f"{name}(" for name in _functions_around(text, found)]
+    return bool(names) and any(_holds(text, loop, names) for loop in loops)
+
+
+def called_in_loops(text: str, name: str) -> bool:
+    """Whether a loop may call something by this name, other than through ``super()``."""
+    calls = re.compile(rf"(?<!def )(?<!super\(\)\.)\b{name}\(")
+    return any(calls.search(text, *loop) is not None for loop in _loops(text))
+
+
+def _holds(text: str, loop: tuple[int, int], words: Sequence[str]) -> bool:
+    return any(text.find(word, *loop) >= 0 for word in words)
+
+
+def _loops(text: str) -> Iterator[tuple[int, int]]:
+    """Where loops begin and end; of a comprehension, what is near it."""
+    for head in ("for ", "while "):
+        at = text.find(head)
+        while at >= 0:
+            line = text.rfind("\n", 0, at) + 1
+            before = text[line:at]
+            begins_line = not before.strip() or before.strip() == "async"
+            if begins_line:
+                yield at, _end(text, at, len(before) - len(before.lstrip()))
+            # The `for` of a comprehension may stand at the beginning of a line, too.
+            if head == "for " and not (begins_line and _closes_head(text, at)):
+                yield max(at - _BEFORE, 0), at + _AFTER
+            at = text.find(head, at + 1)
+
+
+def _closes_head(text: str, at: int) -> bool:
+    return text[at : at + _BEFORE].partition("\n")[0].rstrip().endswith(":")
+
+
+def _end(text: str, at: int, indent: int) -> int:
+    """The end of the block that a line at ``indent`` opens."""
+    start = at
+    while (found := _dedented(indent).search(text, start)) is not None:
+        start = found.end()
+        # A text of several lines does not end a block.
+        if not (text.count('"""', at, start) % 2 or text.count("'''", at, start) % 2):
+            return start
+    return len(text)
+
+
+@lru_cache(maxsize=64)
+def _dedented(indent: int) -> re.Pattern[str]:
+    return re.compile(rf"\n[ \t]{{0,{indent}}}[^\s#)\]}}]")
+
+
+def _functions_around(text: str, words: Iterable[str]) -> set[str]:
+    """The names of the functions that hold one of the words."""
+    names: set[str] = set()
+    for word in words:
+        at = text.find(word)
+        while at >= 0:
+            line = text.rfind("\n", 0, at) + 1
+            indent = len(text[line:at]) - len(text[line:at].lstrip())
+            name = _function_above(text, line, indent)
+            if name:
+                names.add(name)
+            at = text.find(word, at + 1)
+    return names
+
+
+def _function_above(text: str, at: int, indent: int) -> str:
+    while (at := text.rfind("def ", 0, at)) >= 0:
+        before = text[text.rfind("\n", 0, at) + 1 : at]
+        if (not before.strip() or before.strip() == "async") and (
+            len(before) - len(before.lstrip()) < indent
+        ):
+            return text[at + 4 : at + 4 + text[at + 4 : at + 204].find("(")].strip()
+    return ""
