@@ -18,12 +18,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from memlint.rule import Needs, UnitTest, Word, occurs
 from memlint.source.model import Source
 
-_NAME = re.compile(r"(\.?)([A-Za-z_]\w*)")
 _COMMENT_LINES = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 
 
@@ -38,20 +36,6 @@ class Unit:
     owner: str
     text: str
     code: ast.AST | None = None
-
-    @cached_property
-    def _found(self) -> set[tuple[str, str]]:
-        return set(_NAME.findall(self.text))
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """The names in it, without those behind a dot."""
-        return frozenset(name for dot, name in self._found if not dot)
-
-    @cached_property
-    def attributes(self) -> frozenset[str]:
-        """The names in it that stand behind a dot."""
-        return frozenset(name for dot, name in self._found if dot)
 
 
 # Methods that run without being named, by who has an object of their class.
@@ -87,6 +71,7 @@ class Index:
             self._wanted = set()
             return
         outside = list(self._outside(tree.body))
+        self._outer_text = "\n".join(text for text, _, _ in outside)
         text = "\n".join(text for text, _, is_import in outside if not is_import)
         loose = [one for one in tree.body if not _is_definition(one)]
         module = Unit(tree, "", "", text, ast.Module(loose, []))
@@ -116,7 +101,7 @@ class Index:
         candidates: set[int] | None = None
         every: list[Unit] = []
         for number, (group, by_init) in enumerate(sieve.groups):
-            aliases = _aliases(outside, group)
+            aliases = self._aliases(outside, group)
             holders = [u for u in graph.units if _holds(u, group, aliases)]
             if number == 0:
                 holders = [u for u in holders if self._has_place(u, sieve, graph)]
@@ -135,8 +120,13 @@ class Index:
         if sieve.nearest:
             demanding = {id(u.node) for u in every if self._is_demanding(u, sieve, graph)}
             candidates &= graph.nearest(every, demanding)
-        against = _aliases(outside, sieve.also)
+        against = self._aliases(outside, sieve.also)
         return candidates | {id(u.node) for u in graph.units if _holds(u, sieve.also, against)}
+
+    def _aliases(
+        self, outside: Sequence[tuple[str, list[str], bool]], group: tuple[Word, ...]
+    ) -> set[str]:
+        return _aliases(outside, group) if _has(self._outer_text, group) else set()
 
     def _has_place(self, unit: Unit, sieve: _Sieve, graph: _Graph) -> bool:
         return _passes(sieve.places, unit, graph, self._source)
@@ -179,10 +169,6 @@ class Index:
                 yield from self._units(statement.body, statement.name, above + "\n")
 
 
-def _bare(text: str) -> set[str]:
-    return {name for dot, name in _NAME.findall(text) if not dot}
-
-
 class _Sieve:
     """The groups of a rule's needs, narrowed to the words that are in the program at all."""
 
@@ -207,20 +193,25 @@ class _Graph:
     def __init__(self, units: list[Unit]) -> None:
         self.units = units
         self._methods: dict[str, list[Unit]] = {}
+        self._behind_dot: dict[str, list[Unit]] = {}
+        self._bare: dict[str, list[Unit]] = {}
         for unit in units:
             if unit.owner:
                 self._methods.setdefault(unit.owner, []).append(unit)
 
-    @cached_property
-    def _naming(self) -> dict[str, list[Unit]]:
-        """The units that name a function, a method or a class."""
-        found: dict[str, list[Unit]] = {}
-        methods = {u.name for u in self.units if u.owner}
-        others = {u.name for u in self.units if not u.owner} | {u.owner for u in self.units}
-        for unit in self.units:
-            for name in (unit.names & others) | (unit.attributes & methods):
-                found.setdefault(name, []).append(unit)
-        return found
+    def _naming(self, unit: Unit) -> list[Unit]:
+        """The units that name a function, or a method behind a dot."""
+        return self._naming_method(unit.name) if unit.owner else self._naming_bare(unit.name)
+
+    def _naming_method(self, name: str) -> list[Unit]:
+        if name not in self._behind_dot:
+            self._behind_dot[name] = [u for u in self.units if _names(u.text, name, dotted=True)]
+        return self._behind_dot[name]
+
+    def _naming_bare(self, name: str) -> list[Unit]:
+        if name not in self._bare:
+            self._bare[name] = [u for u in self.units if _names(u.text, name)]
+        return self._bare[name]
 
     def reaching(self, holders: list[Unit], *, classwide: bool, by_init: bool) -> set[int]:
         """Units that reach one of ``holders``."""
@@ -228,11 +219,11 @@ class _Graph:
         waiting = list(holders)
         while waiting:
             unit = waiting.pop()
-            near = list(self._naming.get(unit.name, ()))
+            near = list(self._naming(unit))
             if unit.owner and (classwide or (by_init and unit.name == "__init__")):
                 near.extend(self._methods[unit.owner])
             if unit.owner and (classwide or unit.name in _UNNAMED):
-                near.extend(self._naming.get(unit.owner, ()))
+                near.extend(self._naming_bare(unit.owner))
             for other in near:
                 if id(other.node) not in found:
                     found.add(id(other.node))
@@ -246,9 +237,9 @@ class _Graph:
         waiting = list(holders)
         while waiting:
             unit = waiting.pop()
-            near = list(self._naming.get(unit.name, ()))
+            near = list(self._naming(unit))
             if unit.owner and unit.name in _UNNAMED:
-                near.extend(self._naming.get(unit.owner, ()))
+                near.extend(self._naming_bare(unit.owner))
             for other in near:
                 if id(other.node) in found:
                     continue
@@ -259,7 +250,7 @@ class _Graph:
                     found.add(id(other.node))
                 elif id(unit.node) in demanding:
                     found.update(id(one.node) for one in self._calling(other, unit))
-        return found | self._joining({unit.name for unit in holders if unit.name})
+        return found | self._joining(holders)
 
     def _calling(self, other: Unit, unit: Unit) -> Iterator[Unit]:
         """The method that names a method; for one that runs without being named the methods
@@ -273,9 +264,10 @@ class _Graph:
                 if uses is not None and uses.search(one.text):
                     yield one
 
-    def _joining(self, names: set[str]) -> set[int]:
-        """The units that name several of ``names``."""
-        counts = Counter(id(u.node) for name in names for u in self._naming.get(name, ()))
+    def _joining(self, holders: list[Unit]) -> set[int]:
+        """The units that name several of ``holders``."""
+        naming = {(unit.name, bool(unit.owner)): self._naming(unit) for unit in holders}
+        counts = Counter(id(unit.node) for units in naming.values() for unit in units)
         return {unit for unit, count in counts.items() if count > 1}
 
     def around(self, unit: Unit) -> str:
@@ -295,7 +287,24 @@ def _reads_all(needs: Needs, text: str) -> bool:
 
 
 def _holds(unit: Unit, group: tuple[Word, ...], aliases: set[str]) -> bool:
-    return _has(unit.text, group) or not aliases.isdisjoint(unit.names)
+    return _has(unit.text, group) or any(_names(unit.text, name) for name in aliases)
+
+
+def _names(text: str, name: str, *, dotted: bool = False) -> bool:
+    """Whether a name occurs in a text, ``dotted`` behind a dot, otherwise not behind one."""
+    at = text.find(name) if name else -1
+    while at >= 0:
+        end = at + len(name)
+        before = text[at - 1] if at else "\n"
+        if (before == ".") is dotted and not (
+            before.isalnum()
+            or before == "_"
+            or text[end : end + 1].isalnum()
+            or text[end : end + 1] == "_"
+        ):
+            return True
+        at = text.find(name, end)
+    return False
 
 
 def _has(text: str, group: tuple[Word, ...]) -> bool:
@@ -309,17 +318,23 @@ def _within(group: tuple[Word, ...], text: str) -> tuple[Word, ...]:
 def _aliases(outside: Sequence[tuple[str, list[str], bool]], group: tuple[Word, ...]) -> set[str]:
     """Names that the module binds in a statement that holds a word, or another such name."""
     found: set[str] = set()
-    waiting = [(text, names) for text, names, _ in outside if names]
-    while True:
+    waiting = []
+    for text, names, _ in outside:
+        if _has(text, group):
+            found.update(names)
+        elif names:
+            waiting.append((text, names))
+    while found:
         rest = []
         for text, names in waiting:
-            if _has(text, group) or (found and not found.isdisjoint(_bare(text))):
+            if any(_names(text, name) for name in found):
                 found.update(names)
             else:
                 rest.append((text, names))
         if len(rest) == len(waiting):
-            return found
+            break
         waiting = rest
+    return found
 
 
 def _is_definition(statement: ast.stmt) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from memlint.rule import Rule, Word
+from memlint.rule import Needs, Rule, Word
 
 _Sign: TypeAlias = bytes | Callable[[bytes], object]
 
@@ -18,7 +18,7 @@ class Gate:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = [
-            (rule, sorted(([*map(_in_bytes, group)] for group in rule.needs.groups), key=_cost))
+            (rule, sorted(([*map(_in_bytes, group)] for group in _groups(rule.needs)), key=_cost))
             for rule in rules
         ]
 
@@ -35,6 +35,14 @@ class Gate:
         return [
             rule for rule, groups in self._rules if all(any(map(holds, group)) for group in groups)
         ]
+
+
+def _groups(needs: Needs) -> Iterable[Iterable[Word]]:
+    """What a file must hold: as well what one of its functions must, where that may not be met
+    by other files and holds for all functions."""
+    if needs.across or needs.whole:
+        return needs.groups
+    return dict.fromkeys((*needs.groups, *needs.units, *needs.values))
 
 
 def _in_bytes(word: Word) -> _Sign:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple
@@ -133,6 +133,32 @@ class Module:
             parts.append(self._above(start) + self.text[start : end.start() if end else None])
         return "".join(parts)
 
+    def needed_by(self, names: Iterable[str]) -> frozenset[str]:
+        """``names`` and the top-level names that their definitions name in their turn."""
+        found: set[str] = set()
+        waiting = list(names)
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += self.words_of(name) & self.names.keys()
+        return frozenset(found)
+
+    def without_others(self, names: Container[str]) -> str:
+        """The text with empty lines for the definitions and assignments of other names."""
+        parts: list[str] = []
+        done = 0
+        starts = sorted((start, name) for name, some in self.names.items() for start in some)
+        for start, name in starts:
+            if name in names or start < done:
+                continue
+            end = _NEXT_STATEMENT.search(self.text, start + 1)
+            first = max(start - len(self._above(start)), done)
+            last = end.start() if end else len(self.text)
+            parts += self.text[done:first], "\n" * self.text.count("\n", first, last)
+            done = last
+        return "".join((*parts, self.text[done:]))
+
     def _above(self, start: int) -> str:
         """The decorators right above a definition."""
         lines: list[str] = []
@@ -175,7 +201,7 @@ class Project:
         self._modules: dict[str, Module | None] = {}
         self._held = 0
         self._found: dict[Origin, tuple[Origin | None, tuple[Looked, ...]]] = {}
-        self._programs: dict[str, tuple[Source, ast.Module] | None] = {}
+        self._programs: dict[tuple[str, frozenset[str]], tuple[Source, ast.Module] | None] = {}
         self._is_file: dict[str, bool] = {}
         self._resolved: dict[tuple[str, str], str | None] = {}
         self._reached: dict[Origin, Reached] = {}
@@ -206,25 +232,18 @@ class Project:
         digest = blake2b(data, digest_size=16).hexdigest()
         return Module(text, Looked(path, status.st_size, status.st_mtime_ns, digest))
 
-    def program(self, path: str) -> tuple[Source, ast.Module] | None:
-        """A module as a program, each of its nodes marked with its source."""
-        if path not in self._programs:
-            if len(self._programs) >= _KEPT_PROGRAMS:
-                self._programs.clear()
-            self._programs[path] = self._parse(path)
-        return self._programs[path]
-
-    def _parse(self, path: str) -> tuple[Source, ast.Module] | None:
+    def program(self, path: str, names: frozenset[str]) -> tuple[Source, ast.Module] | None:
+        """A module as a program, as far as some of its names need it, each of its nodes marked
+        with its source."""
         module = self.module(path)
         if module is None:
             return None
-        try:
-            tree = ast.parse(module.text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
-        source = Source(path, module.text)
-        mark_foreign(tree, source)
-        return source, tree
+        key = (path, module.needed_by(names))
+        if key not in self._programs:
+            if len(self._programs) >= _KEPT_PROGRAMS:
+                self._programs.clear()
+            self._programs[key] = _parsed(path, module, key[1])
+        return self._programs[key]
 
     def resolve(self, importer: str, module: str) -> str | None:
         """The file that a module's spelling in ``importer`` stands for, if the project has it."""
@@ -400,6 +419,24 @@ class Project:
             found = self.find(path, name, looked)
             if found is not None and found.name:
                 yield _Import(bound.local.partition(".")[0], f"{bound.full}.{name}", found)
+
+
+def _parsed(
+    path: str, module: Module, names: frozenset[str]
+) -> tuple[Source, ast.Module] | None:
+    tree = _tree(module.without_others(names)) or _tree(module.text)
+    if tree is None:
+        return None
+    source = Source(path, module.text)
+    mark_foreign(tree, source)
+    return source, tree
+
+
+def _tree(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 class _Import(NamedTuple):

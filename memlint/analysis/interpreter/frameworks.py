@@ -53,6 +53,10 @@ class Frameworks(Datasets):
 
     def _prepare(self, made: Object, args: Args, node: ast.AST) -> Value:
         """``accelerator.prepare(model, optimizer, loader)`` gives back what it is given."""
+        if made.fact("device_placement") != Const(False):
+            for one in _handed(args):
+                if isinstance(one, (Object, Instance)) and one.site in self.loaders:
+                    self.loaders[one.site].placed = True
         if made.fact("cpu") != Const(True):
             half = any(value in PRECISE for value in constants(made.fact("mixed_precision")))
             evident = half or self.cuda_evidence

@@ -139,7 +139,7 @@ class Machine:
             record = self.loaders.get(loader)
             if record is not None:
                 loops = [opened.loop for frame in self.stack for opened in frame.loops]
-                blocking = waits and bool(loops) and is_fresh(value)
+                blocking = waits and bool(loops) and is_fresh(value) and not record.placed
                 whole = is_whole_batch(node, loops)
                 record.add_transfer(Transfer(node, text_of(node), devices, blocking, whole))
 

@@ -66,7 +66,8 @@ class Modules(Watch):
             return self.modules[path]
         if len(self.modules) >= _MOST_MODULES or self.project is None:
             return None
-        program = self.project.program(path)
+        names = frozenset(origin.name for origin in self.origins if origin.path == path)
+        program = self.project.program(path, names)
         if program is None:
             return None
         _, tree = program

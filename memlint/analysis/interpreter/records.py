@@ -11,7 +11,10 @@ from memlint.analysis.values import Value, join
 
 @dataclass(slots=True)
 class LoaderRecord:
-    """A DataLoader: how it was made (joined over all contexts) and where its batches went."""
+    """A DataLoader: how it was made (joined over all contexts) and where its batches went.
+
+    ``placed`` tells that a framework yields its batches on the device, so that moving them there
+    once more does nothing."""
 
     node: ast.Call
     cls: str
@@ -19,6 +22,7 @@ class LoaderRecord:
     open: bool = False
     direct: bool = True
     partial: ast.AST | None = None
+    placed: bool = False
     transfers: dict[int, Transfer] = field(default_factory=dict)
 
     def made_with(self, arguments: dict[str, Value], *, open: bool) -> None:
