@@ -45,7 +45,10 @@ _ROUNDING_STEPS = frozenset(
      "operator.bitwise_not"}
 )  # fmt: skip
 _STEPS = _EXACT_STEPS | _DRAWING_STEPS | _ROUNDING_STEPS
-_SAID = frozenset({"device", "generator", "out", "pin_memory"})
+# The same as a text shows them: methods (``x.float()``), and functions of what they are given.
+METHOD_STEPS = frozenset(name[1:] for name in _STEPS if name.startswith("."))
+FUNCTION_STEPS = frozenset(name.rpartition(".")[2] for name in _STEPS if name.startswith("torch."))
+SAID = frozenset({"device", "generator", "out", "pin_memory"})
 _DEPTH = 6
 
 
@@ -148,7 +151,7 @@ def _made_on_host(made: Made) -> bool:
     if any(_is_array(one) for one in made.inputs):
         return False
     return not any(
-        key in _SAID and not all(one in (Const(None), Const(False)) for one in alternatives(value))
+        key in SAID and not all(one in (Const(None), Const(False)) for one in alternatives(value))
         for key, value in made.keywords
     )
 

@@ -36,6 +36,9 @@ _ELEMENTWISE = frozenset(
      ".div_", ".mul", ".mul_", ".sub", ".sub_", ".add", ".add_", ".clamp", ".permute",
      ".unsqueeze", ".contiguous", ".transpose", ".view", ".reshape", "operator.getitem"}
 )  # fmt: skip
+# The same as a text shows them.
+CAST_METHODS = frozenset(name[1:] for name in _CASTS)
+ELEMENTWISE_METHODS = frozenset(name[1:] for name in _ELEMENTWISE if name.startswith("."))
 _DEPTH = 8
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ProgramStart
+from memlint.analysis.moved_places import moves_what_it_widens
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.widening import Widening, moved_first, widening_of
 from memlint.findings import Applicability, Severity
@@ -93,7 +94,10 @@ class CastBeforeTransfer(Rule):
         {".to(", ".cuda("},
         {CASTS},
         {NARROW},
-        units=[{".to(", ".cuda("}, {CASTS}],
+        units=[{".to(", ".cuda("}],
+        nearest=True,
+        places=moves_what_it_widens,
+        callers=moves_what_it_widens,
     )
     calls = frozenset({".to", ".cuda"})
 

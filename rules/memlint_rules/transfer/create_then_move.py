@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.births import MOVES, Birth, birth_of, made_there, names_device
 from memlint.analysis.events import Called, ProgramStart
-from memlint.analysis.moved_text import moves_what_it_makes
+from memlint.analysis.moved_places import moves_what_it_makes
 from memlint.analysis.uses import Uses, uses_in
 from memlint.findings import Applicability, Severity
 from memlint.rule import Draft, DraftFix, Needs, Rule
@@ -100,7 +100,15 @@ class CreateThenMove(Rule):
     name = "create-then-move"
     severity = Severity.INFO
     applicability = Applicability.SAFE
-    needs = Needs({"torch"}, {MADE}, MOVED, units=[{moves_what_it_makes}])
+    needs = Needs(
+        {"torch"},
+        {MADE},
+        MOVED,
+        units=[MOVED],
+        nearest=True,
+        places=moves_what_it_makes,
+        callers=moves_what_it_makes,
+    )
     calls = MOVES
 
     def __init__(self, options: dict[str, object] | None = None) -> None:

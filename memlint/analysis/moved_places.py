@@ -1,0 +1,300 @@
+"""What a function moves to a device, and what that is made of, as its text tells: a sieve."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from memlint.analysis.births import FUNCTION_STEPS, METHOD_STEPS, SAID
+from memlint.analysis.knowledge.factories import FACTORIES
+from memlint.analysis.knowledge.images import KEEPING_DTYPE, READERS, TO_ARRAY
+from memlint.analysis.last_name import last_name
+from memlint.analysis.leading_names import code_of, definitions
+from memlint.analysis.uses import walk
+from memlint.analysis.widening import CAST_METHODS, ELEMENTWISE_METHODS
+
+_MOVES = frozenset({"to", "cuda", "type_as", "type"})
+_DTYPES = re.compile(
+    r"^(?:u?int\d*|long|short|b?float\d*|half|double|bool|byte|dtype|complex\d*|\w*_dtype|dtype_\w*|"
+    r"float8\w*)$"
+)
+_DEFAULTS = ("set_default_device", "set_default_tensor_type")
+_FACTORIES = frozenset(name.rpartition(".")[2] for name in FACTORIES)
+_ALIASES = re.compile(
+    rf"\b(?:{'|'.join(_FACTORIES)}) as (\w+)|"
+    rf"\b(\w+) *= *(?:\w+\.)+(?:{'|'.join(_FACTORIES)}) *(?:#.*)?$",
+    re.MULTILINE,
+)
+_KEEPING = frozenset(name.rpartition(".")[2] for name in KEEPING_DTYPE)
+_READERS = frozenset(name.rpartition(".")[2] for name in READERS)
+_TO_ARRAY = frozenset(name.rpartition(".")[2] for name in TO_ARRAY)
+_NARROW_METHODS = frozenset({"bool", "byte", "short", "half", "char", "int"})
+# What may be narrow: a pixel, an index, a flag.
+_NARROW = re.compile(
+    r"u?int8|int16|int32|float16|\bbool\b|\.half\b|\.short\b|ByteTensor|imread|imdecode|"
+    r"Image\b|decode_|read_image"
+)
+_DEPTH = 6
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+def moves_what_it_makes(function: ast.AST, around: str, source: str) -> bool:
+    """Whether a function moves a tensor that it has just made of numbers."""
+    del around
+    if any(word in source for word in _DEFAULTS):
+        return False
+    nodes = walk(function)
+    if isinstance(function, ast.Module) and not any(isinstance(one, _LOOPS) for one in nodes):
+        return False
+    moves = list(_moves(nodes))
+    if not moves:
+        return False
+    bindings = Bindings(nodes)
+    factories = _FACTORIES | _aliases(source)
+    return any(
+        isinstance(one, ast.Call) and last_name(one.func) in factories and _may_be_on_host(one)
+        for move in moves
+        for one in bindings.behind(move.func.value, METHOD_STEPS, FUNCTION_STEPS)  # type: ignore[attr-defined]
+    )
+
+
+def moves_what_it_widens(function: ast.AST, around: str, source: str) -> bool:
+    """Whether a function moves a tensor that it has just made wider."""
+    nodes = walk(function)
+    moves = [one for one in _moves(nodes) if one.func.attr in ("to", "cuda")]  # type: ignore[attr-defined]
+    if not moves:
+        return False
+    values = _Arrays(function, Bindings(nodes), around, source)
+    return any(values.may_be_narrow(one) for move in moves for one in values.widened(move))
+
+
+def _moves(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
+    """The calls that may move a tensor to a device."""
+    for node in nodes:
+        match node:
+            case ast.Call(func=ast.Attribute(attr="cuda" | "type_as" | "type")):
+                yield node
+            case ast.Call(func=ast.Attribute(attr="to"), args=args, keywords=keywords):
+                shown = next((k.value for k in keywords if k.arg == "device"), None)
+                shown = shown or (args[0] if args else None)
+                if shown is not None and not _is_host(shown) and not _names_dtype(shown):
+                    yield node
+
+
+def _is_host(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value in ("cpu", "meta", None)
+
+
+def _names_dtype(node: ast.expr) -> bool:
+    return isinstance(node, (ast.Name, ast.Attribute)) and (
+        _DTYPES.match(last_name(node)) is not None
+    )
+
+
+class Bindings:
+    """What the names of a function stand for."""
+
+    def __init__(self, nodes: Iterable[ast.AST]) -> None:
+        self._bound: dict[str, list[ast.expr]] = {}
+        for node in nodes:
+            match node:
+                case ast.Assign(targets=targets, value=value):
+                    for target in targets:
+                        self._note(target, value)
+                case ast.AnnAssign(target=target, value=ast.expr() as value):
+                    self._note(target, value)
+                case ast.NamedExpr(target=target, value=value):
+                    self._note(target, value)
+                case ast.AugAssign(target=target):
+                    self._note(target, node.value)
+
+    def _note(self, target: ast.expr, value: ast.expr) -> None:
+        match target, value:
+            case (ast.Tuple(elts=targets), ast.Tuple(elts=values)) if len(targets) == len(values):
+                for one, part in zip(targets, values, strict=True):
+                    self._note(one, part)
+            case (ast.Tuple(elts=targets) | ast.List(elts=targets), _):
+                for one in targets:
+                    self._note(one, value)
+            case (ast.Name(id=name), _):
+                self._bound.setdefault(name, []).append(value)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._bound
+
+    def bound(self, name: str) -> list[ast.expr]:
+        """What a name is bound to."""
+        return self._bound.get(name, [])
+
+    def behind(
+        self, node: ast.expr, methods: frozenset[str], functions: frozenset[str]
+    ) -> Iterator[ast.expr]:
+        """What a value is made of, through names, operators, and these methods and functions."""
+        waiting, seen = [node], set[int]()
+        while waiting:
+            one = waiting.pop()
+            if id(one) in seen:
+                continue
+            seen.add(id(one))
+            yield one
+            match one:
+                case ast.Name(id=name):
+                    waiting += self._bound.get(name, ())
+                case ast.Call(func=ast.Attribute(value=value, attr=name), args=args):
+                    if name in methods:
+                        waiting.append(value)
+                    if name in functions:
+                        waiting += args
+                case ast.Call(func=ast.Name(id=name), args=args) if name in functions:
+                    waiting += args
+                case ast.Subscript(value=value):
+                    waiting.append(value)
+                case ast.Attribute(value=value, attr="T" | "mT" | "data"):
+                    waiting.append(value)
+                case ast.BinOp(left=left, right=right):
+                    waiting += [left, right]
+                case ast.UnaryOp(operand=operand):
+                    waiting.append(operand)
+                case ast.Compare(left=left, comparators=others):
+                    waiting += [left, *others]
+                case ast.IfExp(body=body, orelse=orelse):
+                    waiting += [body, orelse]
+                case ast.NamedExpr(value=value):
+                    waiting.append(value)
+
+
+@lru_cache(maxsize=4)
+def _aliases(source: str) -> frozenset[str]:
+    """Other names of functions that make tensors."""
+    return frozenset(first or second for first, second in _ALIASES.findall(source))
+
+
+def _may_be_on_host(factory: ast.Call) -> bool:
+    return not any(
+        keyword.arg is None
+        or (keyword.arg in SAID and isinstance(keyword.value, (ast.Attribute, ast.Call)))
+        or (
+            keyword.arg in SAID
+            and isinstance(keyword.value, ast.Constant)
+            and keyword.value.value not in (None, False)
+        )
+        for keyword in factory.keywords
+    )
+
+
+class _Arrays:
+    """The arrays of a function: what widens them, and whether they may be narrow before."""
+
+    def __init__(self, function: ast.AST, bindings: Bindings, around: str, source: str) -> None:
+        self._bindings = bindings
+        self._around = around
+        self._source = source
+        self._name = getattr(function, "name", "")
+        spec = getattr(function, "args", None)
+        self._parameters = _defaults(spec) if isinstance(spec, ast.arguments) else {}
+
+    def widened(self, move: ast.Call) -> Iterator[ast.expr]:
+        """What is cast to a known dtype before, or by, a move."""
+        assert isinstance(move.func, ast.Attribute)
+        given = next((k.value for k in move.keywords if k.arg == "dtype"), None)
+        if given is None and move.func.attr == "to" and len(move.args) > 1:
+            given = move.args[1]
+        if given is not None:
+            if self._names_known_dtype(given) and not any(
+                k.arg == "non_blocking" for k in move.keywords
+            ):
+                yield move.func.value
+            if not isinstance(given, ast.Constant):
+                return
+        for one in self._bindings.behind(move.func.value, ELEMENTWISE_METHODS, frozenset()):
+            match one:
+                case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in CAST_METHODS:
+                    yield value
+                case ast.Call(func=ast.Attribute(value=value, attr="to" | "type")):
+                    every = [*one.args, *(k.value for k in one.keywords)]
+                    if len(every) == 1 and self._names_known_dtype(every[0]):
+                        yield value
+
+    def _names_known_dtype(self, node: ast.expr, depth: int = 0) -> bool:
+        match node:
+            case ast.Constant(value=value):
+                return isinstance(value, str) and _DTYPES.match(value) is not None
+            case ast.Attribute(value=value, attr="dtype"):
+                return any(
+                    isinstance(one, ast.Call) and self._tells_dtype(one)
+                    for one in self._bindings.behind(value, ELEMENTWISE_METHODS, frozenset())
+                )
+            case ast.Attribute(attr=name):
+                return _DTYPES.match(name) is not None or (
+                    self._is_attribute(node) and "device" not in name
+                )
+            case ast.Name(id=name) if "device" in name:
+                return False
+            case ast.Name(id=name) if name in self._bindings and depth < _DEPTH:
+                return any(
+                    self._names_known_dtype(one, depth + 1) for one in self._bindings.bound(name)
+                )
+            case ast.Name(id=name) if name in self._parameters:
+                default = self._parameters[name]
+                return (
+                    default is not None and self._names_known_dtype(default, _DEPTH)
+                ) or self._is_given_dtype()
+        return isinstance(node, (ast.Name, ast.IfExp, ast.BoolOp))
+
+    def _is_attribute(self, node: ast.Attribute) -> bool:
+        return isinstance(node.value, ast.Name) and node.value.id == "self"
+
+    def _is_given_dtype(self) -> bool:
+        """Whether a call of the function names a dtype."""
+        return bool(self._name) and (
+            re.search(
+                rf"(?<!def )\b{self._name}\((?:[^()]|\([^()]*\))*"
+                r"\b(?:float|double|long|int|half|bool|float\d+|int\d+|bfloat16)\b(?!\()",
+                code_of(self._source),
+            )
+            is not None
+        )
+
+    def may_be_narrow(self, node: ast.expr) -> bool:
+        """Whether the dtype of an array may be known, and a narrow one."""
+        return any(
+            self._tells_dtype(one)
+            for one in self._bindings.behind(node, _KEEPING, _KEEPING | _TO_ARRAY)
+        )
+
+    def _tells_dtype(self, node: ast.expr) -> bool:
+        match node:
+            case ast.Compare() | ast.UnaryOp(op=ast.Not() | ast.Invert()):
+                return True
+            case ast.Attribute():
+                return self._is_attribute(node) and _NARROW.search(self._around) is not None
+            case ast.Name(id=name) if name in self._parameters:
+                return len(re.findall(rf"(?<!def )\b{self._name}\(", code_of(self._source))) > 0
+            case ast.Name(id=name):
+                return name not in self._bindings
+            case ast.Call(func=func, keywords=keywords, args=args):
+                name = last_name(func)
+                return (
+                    any(keyword.arg == "dtype" for keyword in keywords)
+                    or name in _READERS | _NARROW_METHODS | _FACTORIES
+                    or (name in _TO_ARRAY and len(args) > 1)
+                    or (name in ("astype", "to", "type") and any(map(_is_dtype, args)))
+                    or any(one.name == name for one in definitions(self._source))
+                )
+        return False
+
+
+def _is_dtype(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) or (_names_dtype(node) and last_name(node) != "dtype")
+
+
+def _defaults(spec: ast.arguments) -> dict[str, ast.expr | None]:
+    """The parameters of a function, with their defaults."""
+    places = [*spec.posonlyargs, *spec.args]
+    found: dict[str, ast.expr | None] = {one.arg: None for one in (*places, *spec.kwonlyargs)}
+    for one, default in zip(reversed(places), reversed(spec.defaults), strict=False):
+        found[one.arg] = default
+    found.update(zip((one.arg for one in spec.kwonlyargs), spec.kw_defaults, strict=True))
+    return found
