@@ -111,8 +111,10 @@ class Surroundings:
             for body in _bodies(parent):
                 if child in body and any(map(_leaves, body[body.index(child) :])):
                     return False
-        body: Sequence[ast.AST] = [] if isinstance(loop, ast.comprehension) else loop.body
-        return branch not in body or not any(map(_leaves, body[body.index(branch) :]))
+        statements: Sequence[ast.AST] = [] if isinstance(loop, ast.comprehension) else loop.body
+        return branch not in statements or not any(
+            map(_leaves, statements[statements.index(branch) :])
+        )
 
 
 def stores_elsewhere(statement: ast.Assign) -> bool:
