@@ -63,7 +63,7 @@ class Index:
         # What is followed into other modules is, by its local name, as good as a unit of this.
         foreign = dict(imported or {})
         whole = "\n".join((source.text, *foreign.values()))
-        sieves = [_Sieve(one, whole) for one in declared]
+        sieves = [_Sieve(one, whole if one.across else source.text) for one in declared]
         sieves = [one for one in sieves if one.may_hold]
         self._known: set[int] = set()
         self._wants_any = bool(sieves)
@@ -102,7 +102,8 @@ class Index:
         every: list[Unit] = []
         for number, (group, by_init) in enumerate(sieve.groups):
             aliases = self._aliases(outside, group)
-            holders = [u for u in graph.units if _holds(u, group, aliases)]
+            units = graph.units if sieve.across else graph.own
+            holders = [u for u in units if _holds(u, group, aliases)]
             if number == 0:
                 holders = [u for u in holders if self._has_place(u, sieve, graph)]
                 if not holders:
@@ -121,7 +122,7 @@ class Index:
             demanding = {id(u.node) for u in every if self._is_demanding(u, sieve, graph)}
             candidates &= graph.nearest(every, demanding)
         against = self._aliases(outside, sieve.also)
-        return candidates | {id(u.node) for u in graph.units if _holds(u, sieve.also, against)}
+        return candidates | {id(u.node) for u in graph.own if _holds(u, sieve.also, against)}
 
     def _aliases(
         self, outside: Sequence[tuple[str, list[str], bool]], group: tuple[Word, ...]
@@ -137,7 +138,12 @@ class Index:
     def _text(self, node: ast.stmt) -> str:
         decorators = getattr(node, "decorator_list", [])
         first = min([node.lineno, *(d.lineno for d in decorators)])
-        lines = self._lines[first - 1 : node.end_lineno]
+        last = node.end_lineno
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and not _is_definition(node):
+            # The statements in it are told by themselves.
+            last = max(body[0].lineno - 1, node.lineno)
+        lines = self._lines[first - 1 : last]
         if _is_definition(node) and _is_text(node.body[0]):  # type: ignore[attr-defined]
             docstring = node.body[0]  # type: ignore[attr-defined]
             if docstring.lineno > node.lineno:
@@ -174,6 +180,7 @@ class _Sieve:
 
     def __init__(self, needs: Needs, text: str) -> None:
         self.classwide, self.nearest = needs.classwide, needs.nearest
+        self.across = bool(needs.across)
         self.places, self.callers = needs.places, needs.callers
         self.groups: list[tuple[tuple[Word, ...], bool]] = []
         self.may_hold = True
@@ -192,6 +199,7 @@ class _Graph:
 
     def __init__(self, units: list[Unit]) -> None:
         self.units = units
+        self.own = [unit for unit in units if not isinstance(unit.node, ast.Pass)]
         self._methods: dict[str, list[Unit]] = {}
         self._behind_dot: dict[str, list[Unit]] = {}
         self._bare: dict[str, list[Unit]] = {}
