@@ -10,17 +10,20 @@ from typing import ClassVar
 from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
 from memlint.analysis.formats import CONVOLVING, Format, format_of
+from memlint.analysis.permuted_places import PERMUTED, goes_elsewhere, may_densify, may_hand_on
 from memlint.analysis.places import from_method
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Made, Ref, Tensor, Unknown, alternatives
 from memlint.findings import Applicability, Confidence, Severity
-from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
+from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule, Word
 from memlint.source.model import Source
 
 FORMATS = frozenset({Ref("torch.channels_last"), Ref("torch.channels_last_3d")})
 UNKNOWN = Unknown()
-TAKEN = frozenset({"argument", "receiver", "operand", "attribute", "item"})
 JOINS = ("torch.cat", "torch.concat", "torch.concatenate")
+_CONVOLUTIONS: frozenset[Word] = frozenset(
+    {re.compile(r"Conv(Transpose)?[23]d"), re.compile(r"conv(_transpose)?[23]d")}
+)
 
 
 class ChannelsLastMismatch(Rule):
@@ -121,13 +124,15 @@ class ChannelsLastMismatch(Rule):
     applicability = Applicability.DISPLAY
     needs = Needs(
         {"torch"},
-        {re.compile(r"Conv(Transpose)?[23]d"), re.compile(r"conv(_transpose)?[23]d")},
-        {
-            "channels_last",
-            re.compile(r"permute\(\s*\(?\s*(0|-4), *(3|-1), *(1|-3), *(2|-2)\b"),
-            re.compile(r"permute\(\s*\(?\s*0, *4, *1, *2, *3\b"),
-            re.compile(r"move(dim|axis)\(\s*(-1|3|4), *1\b"),
-        },
+        _CONVOLUTIONS,
+        {"channels_last", *PERMUTED},
+        units=[PERMUTED],
+        values=[_CONVOLUTIONS],
+        nearest=True,
+        places=may_densify,
+        callers=may_hand_on,
+        # Whose model is converted, and which operations undo that, the whole program tells.
+        whole={"torch.channels_last", "import channels_last"},
     )
     calls: ClassVar[frozenset[str]] = CONVOLVING | {".to"}
 
@@ -181,9 +186,7 @@ class ChannelsLastMismatch(Rule):
 
 def _leaves(lost: Made, tree: ast.Module) -> bool:
     """Whether the row-major array goes elsewhere than into calls, where it may be wanted."""
-    if not isinstance(lost.node, ast.expr):
-        return True
-    return any(use.kind not in TAKEN for use in uses_in(tree).of(lost.node))
+    return not isinstance(lost.node, ast.expr) or goes_elsewhere(lost.node, uses_in(tree))
 
 
 def _converts_model(called: Called) -> bool:
