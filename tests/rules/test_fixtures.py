@@ -13,6 +13,7 @@ import pytest
 from memlint.findings import Applicability
 from memlint.report.rule_page import body
 from memlint.rule import Rule
+from tests.rules.fixed_programs import fixed_path, fixed_programs, folder, is_fixed
 from tests.rules.linting import (
     FIXTURES,
     PACK,
@@ -32,11 +33,11 @@ NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)+")
 FEWEST = {True: 8, False: 4}
 
 RULES = pack_rules()
-PROGRAMS = sorted(FIXTURES.glob("*/*/*.py"))
+PROGRAMS = sorted(path for path in FIXTURES.glob("*/*/*.py") if not is_fixed(path))
 
 
-def folder(rule: type[Rule]) -> Path:
-    return FIXTURES / rule.family() / rule.name
+def programs(rule: type[Rule], kind: str) -> list[Path]:
+    return [path for path in PROGRAMS if path.parent == folder(rule) and path.name.startswith(kind)]
 
 
 def short(path: Path) -> str:
@@ -90,8 +91,19 @@ def test_a_fix_removes_its_finding_and_adds_none(path: Path) -> None:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 class TestRule:
     def test_enough_programs(self, rule: type[Rule]) -> None:
-        assert len(list(folder(rule).glob("bad_*.py"))) >= FEWEST[rule.default_on]
-        assert len(list(folder(rule).glob("good_*.py"))) >= FEWEST[rule.default_on]
+        assert len(programs(rule, "bad_")) >= FEWEST[rule.default_on]
+        assert len(programs(rule, "good_")) >= FEWEST[rule.default_on]
+
+    def test_programs_become_what_is_kept_beside_them(
+        self, rule: type[Rule], tmp_path: Path
+    ) -> None:
+        kept = {path for path in folder(rule).iterdir() if is_fixed(path)}
+        become = {fixed_path(path): text for path, text in fixed_programs(rule, tmp_path).items()}
+        assert kept == set(become)
+        for path, text in become.items():
+            assert path.read_text(encoding="utf-8") == text, path
+        if rule.applicability in (Applicability.SAFE, Applicability.UNSAFE):
+            assert become
 
     def test_code_and_name(self, rule: type[Rule]) -> None:
         assert CODE.fullmatch(rule.code)
@@ -126,13 +138,13 @@ class TestRule:
             Applicability.UNSAFE,
             Applicability.SAFE,
         )
-        for path in folder(rule).glob("bad_*.py"):
+        for path in programs(rule, "bad_"):
             for finding in found(path.read_text(encoding="utf-8"), rule.name):
                 given = finding.fix.applicability if finding.fix else Applicability.NONE
                 assert order.index(given) <= order.index(rule.applicability)
 
     def test_a_finding_says_what_is_wrong_and_what_to_do(self, rule: type[Rule]) -> None:
-        for path in folder(rule).glob("bad_*.py"):
+        for path in programs(rule, "bad_"):
             for finding in found(path.read_text(encoding="utf-8"), rule.name):
                 assert len(finding.message) > 20
                 assert finding.help
