@@ -15,18 +15,6 @@ UNNAMED = frozenset({"forward", "__call__", "__init__", "__iter__", "__next__", 
 
 
 @dataclass(frozen=True, slots=True)
-class Leading:
-    """The names of the functions that hold a word or call one that does.
-
-    ``anywhere`` tells that such a function may be called by another name: it runs without being
-    named, or is handed on as a value.
-    """
-
-    names: frozenset[str]
-    anywhere: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Definition:
     """A function by its name and text."""
 
@@ -41,23 +29,31 @@ def code_of(source: str) -> str:
 
 
 @lru_cache(maxsize=16)
-def leading_to(source: str, word: re.Pattern[str]) -> Leading:
-    """The functions of a source that lead to what ``word`` finds."""
+def leading_to(source: str, word: re.Pattern[str]) -> frozenset[str]:
+    """The names of the functions that hold what ``word`` finds, or call one that does."""
     if word.search(code_of(source)) is None:
-        return Leading(frozenset(), anywhere=False)
+        return frozenset()
     found = {one.name for one in definitions(source) if word.search(one.text)}
-    fresh = found - UNNAMED
-    waiting = [
-        (one.name, frozenset(_CALLED.findall(one.text)))
-        for one in definitions(source)
-        if one.name not in found
-    ]
+    return leading_to_names(source, frozenset(found))
+
+
+@lru_cache(maxsize=16)
+def leading_to_names(source: str, names: frozenset[str]) -> frozenset[str]:
+    """The functions of these names, and those of a source that lead to them."""
+    found, fresh = set(names), names - UNNAMED
+    waiting = [(name, called) for name, called in calls_of_functions(source) if name not in found]
     while fresh:
         new = {name for name, called in waiting if not called.isdisjoint(fresh)}
         waiting = [one for one in waiting if one[0] not in new]
         found |= new
-        fresh = new - UNNAMED
-    return Leading(frozenset(found), anywhere=_may_have_other_names(found, source))
+        fresh = frozenset(new - UNNAMED)
+    return frozenset(found)
+
+
+@lru_cache(maxsize=4)
+def calls_of_functions(source: str) -> tuple[tuple[str, frozenset[str]], ...]:
+    """The functions of a source, each with the last names of what it calls."""
+    return tuple((one.name, frozenset(_CALLED.findall(one.text))) for one in definitions(source))
 
 
 @lru_cache(maxsize=4)
@@ -74,11 +70,12 @@ def definitions(source: str) -> tuple[Definition, ...]:
     return tuple(found)
 
 
-def _may_have_other_names(names: set[str], source: str) -> bool:
-    if names & UNNAMED:
-        return True
-    if not names:
-        return False
+@lru_cache(maxsize=16)
+def called_otherwise(source: str, names: frozenset[str]) -> bool:
+    """Whether one of these functions may be called by another name: it runs without being named,
+    or is handed on as a value."""
+    if not names or names & UNNAMED:
+        return bool(names)
     handed = re.compile(
         rf"(?:[=(,\[:]|\breturn\b)\s*(?:\w+\.)*(?:{'|'.join(sorted(names))})\s*(?=[,)\n\]}}])"
     )

@@ -12,7 +12,14 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from memlint.analysis.last_name import last_name
-from memlint.analysis.leading_names import UNNAMED, Definition, code_of, definitions, leading_to
+from memlint.analysis.leading_names import (
+    UNNAMED,
+    Definition,
+    called_otherwise,
+    code_of,
+    definitions,
+    leading_to,
+)
 from memlint.analysis.uses import children, dotted, walk
 
 _TRAINS = frozenset({"backward", "manual_backward", "zero_grad"})
@@ -89,8 +96,8 @@ def _trains(loop: ast.AST, source: str) -> bool:
     training = leading_to(source, TRAINING_CALL)
     calls = [node for node in walk(loop) if isinstance(node, ast.Call)]
     names = {last_name(call.func) for call in calls}
-    return bool(names & (_TRAINS | training.names)) or (
-        training.anywhere and any(_may_be_handed(call.func) for call in calls)
+    return bool(names & (_TRAINS | training)) or (
+        called_otherwise(source, training) and any(_may_be_handed(call.func) for call in calls)
     )
 
 

@@ -12,6 +12,7 @@ from memlint.analysis.evaluation import (
     guarded_by_callers,
     wants_gradients,
 )
+from memlint.analysis.evaluation_places import EVALUATING, may_evaluate
 from memlint.analysis.events import Called, Context, Forward, ProgramEnd, ProgramStart
 from memlint.analysis.graphs import BACKWARD, differentiated, nodes_behind
 from memlint.analysis.line_edits import decorated
@@ -24,7 +25,6 @@ HELP = (
     "put `@torch.no_grad()` on the function, or the calls under `with torch.no_grad():`; "
     "`torch.inference_mode()` serves as well where nothing is differentiated later"
 )
-EVALUATING = (".eval()", ".train(False", ".train(mode=False")
 # Functions over batches that are called so count as evaluation by themselves.
 NAMED = re.compile(
     r"def (\w+_)?(eval|evaluate|evaluation|valid|validate|validation|val)(_\w+)?\(|"
@@ -116,9 +116,11 @@ class EvalWithoutNoGrad(Rule):
     needs = Needs(
         {"torch", "lightning", ".eval()", ".train(False", ".train(mode=False"},
         {*EVALUATING, NAMED},
-        units=[{*EVALUATING, NAMED}],
+        units=[{"("}],
         also={"no_grad", "inference_mode", "set_grad_enabled"},
-        classwide=True,
+        nearest=True,
+        places=may_evaluate,
+        callers=may_evaluate,
     )
 
     def check_start(self, program: ProgramStart) -> Iterator[Draft]:
