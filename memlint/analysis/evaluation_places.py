@@ -48,7 +48,7 @@ _NEAR = 600
 
 def may_evaluate(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function may run a model that is only to be measured or used."""
-    if not _is_candidate(source):
+    if not may_be_told(source):
         return False
     functions = list(_functions_in(function))
     named = any(MEASURING.search(getattr(one, "name", "")) for one in functions)
@@ -58,7 +58,7 @@ def may_evaluate(function: ast.AST, around: str, source: str) -> bool:
 
 
 @lru_cache(maxsize=4)
-def _is_candidate(source: str) -> bool:
+def may_be_told(source: str) -> bool:
     """Whether a program is none that tests itself, or evaluates by a framework."""
     return LIBRARY.search(source) is not None and not (
         TESTING.search(source) or ENGINE.search(source)
@@ -87,7 +87,7 @@ def _may_evaluate(function: ast.AST, around: str, source: str) -> bool:
     meant = isinstance(function, ast.Module) or bool(EVALUATION.search(name))
     if not meant and not any(isinstance(one, _LOOPS) or _measures(one) for one in nodes):
         return False
-    networks = _Networks(function, nodes, around, source)
+    networks = Networks(function, nodes, around, source)
     return any(isinstance(one, ast.Call) and networks.are_run_by(one) for one in nodes)
 
 
@@ -110,7 +110,7 @@ def _measures(node: ast.AST) -> bool:
     return False
 
 
-class _Networks:
+class Networks:
     """What a function may call that is a network, or runs one."""
 
     def __init__(self, function: ast.AST, nodes: list[ast.AST], around: str, source: str) -> None:

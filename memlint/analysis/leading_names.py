@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 _DEFINITION = re.compile(r"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+(\w+)", re.MULTILINE)
-_NO_CODE = re.compile(r"\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''|^[ \t]*#[^\n]*", re.MULTILINE)
+_NO_CODE = re.compile(r"\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''|^[ \t]*#[^\n]*|`[^`\n]*`", re.MULTILINE)
 _CALLED = re.compile(r"\b(\w+)\s*\(")
 # Methods that run without being named, by who has an object of their class.
 UNNAMED = frozenset({"forward", "__call__", "__init__", "__iter__", "__next__", "__getitem__"})
@@ -24,7 +24,8 @@ class Definition:
 
 @lru_cache(maxsize=4)
 def code_of(source: str) -> str:
-    """A source without its comments on their own line and its texts of several lines."""
+    """A source without its comments on their own line, its texts of several lines, and what texts
+    quote."""
     return _NO_CODE.sub("", source)
 
 

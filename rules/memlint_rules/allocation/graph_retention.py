@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memlint.analysis.evaluation import evidence, guarded_by_callers, wants_gradients
+from memlint.analysis.evaluation_places import EVALUATING
 from memlint.analysis.events import Called, Enclosing, Forward, ProgramEnd, ProgramStart
 from memlint.analysis.graphs import BACKWARD, differentiated, nodes_behind, surely_in_graph
 from memlint.analysis.retention import (
@@ -21,6 +22,7 @@ from memlint.analysis.retention import (
     outlives,
     place_of,
 )
+from memlint.analysis.retention_places import NAMED, may_retain
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import graphs_of, possible_graphs
 from memlint.findings import Applicability, Severity
@@ -31,11 +33,6 @@ HELP = (
     "wait for the device each time"
 )
 WALKED = re.compile(r"backward\(|autograd\.(grad|backward)|import .*\bgrad\b")
-EVALUATING = (".eval()", ".train(False", ".train(mode=False")
-NAMED = re.compile(
-    r"def (\w+_)?(eval|evaluate|evaluation|valid|validate|validation|val)(_\w+)?\(|"
-    r"def (\w+_)?test\("
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +123,11 @@ class GraphRetention(Rule):
     needs = Needs(
         {"torch", "lightning", "accelerate", "backward(", ".eval()", ".train(False"},
         {WALKED, *EVALUATING, NAMED},
-        units=[
-            {"+=", " + ", ".append(", ".add(", ".extend(", ".insert(", "] = "},
-            {"for ", "while ", "self."},
-            {WALKED, *EVALUATING, NAMED},
-        ],
-        classwide=True,
+        {"+=", "-=", " + ", " - ", *(f"{name}(" for name in GROWING), "] = "},
+        units=[{"+=", "-=", " + ", " - ", "(", "] = "}],
+        nearest=True,
+        places=may_retain,
+        callers=may_retain,
     )
 
     def check_start(self, program: ProgramStart) -> Iterator[Draft]:

@@ -1,0 +1,169 @@
+"""Which functions may keep parts of graphs from one iteration to the next, as their text tells:
+a sieve."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from memlint.analysis.evaluation_places import EVALUATING, Networks, may_be_told
+from memlint.analysis.graphs import COUNTED
+from memlint.analysis.knowledge.autograd import LEAVING
+from memlint.analysis.last_name import last_name
+from memlint.analysis.leading_names import called_otherwise, code_of, leading_to
+from memlint.analysis.moved_places import Bindings
+from memlint.analysis.retention import GROWING, LOOPS
+from memlint.analysis.uses import children, walk
+from memlint.analysis.values import OUTSIDE_GRAPHS
+
+NAMED = re.compile(
+    r"def (\w+_)?(eval|evaluate|evaluation|valid|validate|validation|val)(_\w+)?\(|"
+    r"def (\w+_)?test\("
+)
+_WALKS = frozenset({"backward", "manual_backward", "grad"})
+_WALKING = re.compile(r"(?<!def )\b(?:(?:manual_)?backward|grad)\s*\(")
+_GROWING = frozenset(name[1:] for name in GROWING)
+_KEEPING = re.compile(
+    rf"[+-]=|\.(?:{'|'.join(sorted(_GROWING))})\(|(\b[\w.]+) = \1 [+-]|\] = |= [^=\n]* [+-] "
+)
+_NUMBERS = frozenset(
+    {"float", "int", "len", "str", "range", "bool", "round", "format", "repr", "type", "id", "open",
+     "isinstance", "hash", "ord", "chr", "print"}
+)  # fmt: skip
+_DEPTH = 8
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def may_retain(function: ast.AST, around: str, source: str) -> bool:
+    """Whether a function may keep parts of graphs in a loop, or a method from call to call."""
+    walking = _walking(source)
+    evaluates = _evaluates(source)
+    if not walking and not evaluates and "backward" not in source:
+        return False
+    nodes = walk(function)
+    loops = [one for one in nodes if isinstance(one, (*LOOPS, *_COMPREHENSIONS))]
+    values = _Values(nodes, source)
+    if any(_trains(loop, source, walking) and values.are_kept_in(walk(loop)) for loop in loops):
+        return True
+    if not loops or not evaluates:
+        return _trains_one_step(function, nodes, values)
+    networks = Networks(function, nodes, around, source)
+    return _trains_one_step(function, nodes, values) or any(
+        values.are_kept_in(inner := walk(loop))
+        and any(isinstance(one, ast.Call) and networks.are_run_by(one) for one in inner)
+        for loop in loops
+    )
+
+
+def _walking(source: str) -> frozenset[str]:
+    """The functions that walk a graph, or lead to one that does."""
+    if "backward" not in source and "grad(" not in source:
+        return frozenset()
+    return leading_to(source, _WALKING)
+
+
+@lru_cache(maxsize=4)
+def _evaluates(source: str) -> bool:
+    code = code_of(source)
+    evaluates = any(word in code for word in EVALUATING) or NAMED.search(code) is not None
+    return evaluates and may_be_told(source)
+
+
+def _trains(loop: ast.AST, source: str, walking: frozenset[str]) -> bool:
+    calls = [one for one in walk(loop) if isinstance(one, ast.Call)]
+    return any(last_name(call.func) in _WALKS | walking for call in calls) or (
+        bool(walking) and called_otherwise(source, walking)
+    )
+
+
+def _trains_one_step(function: ast.AST, nodes: list[ast.AST], values: _Values) -> bool:
+    """Whether a method walks a graph and keeps a part of one in its object."""
+    return any(
+        isinstance(one, ast.Call) and last_name(one.func) in _WALKS for one in nodes
+    ) and values.are_kept_in(nodes)
+
+
+class _Values:
+    """Which values of a function may be parts of graphs, and which are kept."""
+
+    def __init__(self, nodes: list[ast.AST], source: str) -> None:
+        self._bindings = Bindings(nodes)
+        self._source = source
+
+    def are_kept_in(self, nodes: list[ast.AST]) -> bool:
+        """Whether what may be a part of a graph is put into an accumulator."""
+        return any(self._is_kept(one) for node in nodes for one in _given(node)) or any(
+            self._keeps(one) for one in nodes if isinstance(one, ast.Call)
+        )
+
+    def _is_kept(self, node: ast.expr) -> bool:
+        return COUNTED.search(last_name(node)) is None and self._may_be_in_graph(node, 0)
+
+    def _keeps(self, call: ast.Call) -> bool:
+        """Whether a call may keep what it is given."""
+        keeping = _keeping(self._source)
+        if last_name(call.func) not in keeping:
+            return False
+        given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        return any(self._may_be_in_graph(one, 0) for one in given)
+
+    def _may_be_in_graph(self, node: ast.AST, depth: int) -> bool:
+        match node:
+            case ast.Constant() | ast.JoinedStr() | ast.Compare() | ast.Lambda():
+                return False
+            case ast.Call(func=ast.Attribute(attr=name)):
+                return name not in LEAVING
+            case ast.Call(func=ast.Name(id=name)):
+                return name not in _NUMBERS
+            case ast.Attribute(value=value, attr=name):
+                return name not in OUTSIDE_GRAPHS and self._may_be_in_graph(value, depth)
+            case ast.Name(id=name):
+                bound = self._bindings.bound(name)
+                return (
+                    depth >= _DEPTH
+                    or not bound
+                    or any(self._may_be_in_graph(one, depth + 1) for one in bound)
+                )
+            case ast.Subscript(value=value):
+                return self._may_be_in_graph(value, depth)
+            case ast.BinOp() | ast.UnaryOp() | ast.Tuple() | ast.List() | ast.Dict() | ast.IfExp():
+                return any(
+                    self._may_be_in_graph(one, depth)
+                    for one in children(node)
+                    if isinstance(one, ast.expr)
+                )
+        return True
+
+
+@lru_cache(maxsize=4)
+def _keeping(source: str) -> frozenset[str]:
+    """The functions that may put what they are given into an accumulator."""
+    return leading_to(source, _KEEPING)
+
+
+def _given(node: ast.AST) -> Iterator[ast.expr]:
+    """What a node puts into an accumulator."""
+    match node:
+        case ast.AugAssign(op=ast.Add() | ast.Sub(), value=value):
+            yield value.elts[0] if isinstance(value, ast.List) and value.elts else value
+        case ast.Assign(targets=[target], value=ast.BinOp(op=ast.Add() | ast.Sub()) as value):
+            yield from _added(value, ast.unparse(target))
+        case ast.AnnAssign(target=target, value=ast.BinOp(op=ast.Add() | ast.Sub()) as value):
+            yield from _added(value, ast.unparse(target))
+        case ast.Assign(targets=targets, value=value):
+            if any(isinstance(t, ast.Subscript) and _is_key(t.slice) for t in targets):
+                yield value
+        case ast.Call(func=ast.Attribute(attr=name), args=[*_, last]) if name in _GROWING:
+            yield last
+
+
+def _is_key(node: ast.expr) -> bool:
+    return not isinstance(node, ast.Constant)
+
+
+def _added(value: ast.BinOp, target: str) -> Iterator[ast.expr]:
+    """``total = total + loss``: what is added."""
+    if target in ast.unparse(value):
+        yield value
