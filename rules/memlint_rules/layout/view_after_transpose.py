@@ -11,6 +11,7 @@ from memlint.analysis.guards import error_is_expected
 from memlint.analysis.merging import cannot_view
 from memlint.analysis.places import from_method, method_name
 from memlint.analysis.values import Tensor, alternatives
+from memlint.analysis.view_places import may_view_exchanged
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 from memlint.source.model import Source
@@ -95,6 +96,7 @@ class ViewAfterTranspose(Rule):
                 "swapdims", "rearrange", "einsum", "adjoint",
             },
         ],
+        places=may_view_exchanged,
     )  # fmt: skip
     calls: ClassVar[frozenset[str]] = frozenset({".view", ".view_as"})
 

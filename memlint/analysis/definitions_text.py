@@ -1,0 +1,115 @@
+"""The functions of a source by its lines alone, where parsing all of it would cost more than it
+is worth: a help of sieves."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from dataclasses import dataclass
+from functools import lru_cache
+
+_HEAD = re.compile(r"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+(\w+)", re.MULTILINE)
+_LINE = re.compile(r"^([ \t]*)[^\s#)\]}]", re.MULTILINE)
+_SETTING = re.compile(
+    r"^[ \t]*([\w.][\w., \t]*?)(?:[ \t]*:[^=\n]*)?[ \t]*=(?!=)[ \t]*"
+    r"((?:[^\n]*[(\[{,][ \t]*\n){0,4}[^\n]*)|"
+    r"\bfor[ \t]+([\w., \t()]+?)[ \t]+in[ \t]+([^\n]*)",
+    re.MULTILINE,
+)
+# They say nothing of what they are in.
+_COMMON = frozenset(
+    {"self", "nn", "torch", "np", "config", "range", "len", "for", "in", "if", "else", "x", "i"}
+    | {"None", "True", "False", "enumerate", "zip"}
+)
+_NAME = re.compile(r"[A-Za-z_]\w*")
+# Methods that run when their object is called.
+CALLED_AS_OBJECT = frozenset({"forward", "__call__"})
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionText:
+    """A function that is in no other function: its name, its class, and its lines."""
+
+    name: str
+    owner: str
+    text: str
+
+    @property
+    def called(self) -> str:
+        """The name that it is called by: that of its class for the call of an object."""
+        return self.owner if self.name in CALLED_AS_OBJECT else self.name
+
+    def parsed(self) -> ast.AST | None:
+        """The function; ``None`` where its lines were not told right."""
+        try:
+            return ast.parse(textwrap.dedent(self.text)).body[0]
+        except SyntaxError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """The functions of a source, and the text outside of them."""
+
+    functions: tuple[FunctionText, ...]
+    outside: str
+
+    def called(self, name: str) -> tuple[FunctionText, ...]:
+        """The functions that are called by a name."""
+        return tuple(one for one in self.functions if one.called == name)
+
+
+@lru_cache(maxsize=4)
+def definitions(source: str) -> Definitions:
+    """What a source defines."""
+    owners: list[tuple[int, str]] = []
+    functions, outside = [], []
+    position = 0
+    for head in _HEAD.finditer(source):
+        if head.start() < position:
+            continue  # nested
+        indent = len(head[1])
+        owners = [one for one in owners if one[0] < indent]
+        if head[2] == "class":
+            owners.append((indent, head[3]))
+            continue
+        end = _end(source, head.end(), indent)
+        owner = owners[-1][1] if owners else ""
+        functions.append(FunctionText(head[3], owner, source[head.start() : end]))
+        outside.append(source[position : head.start()])
+        position = end
+    outside.append(source[position:])
+    return Definitions(tuple(functions), "".join(outside))
+
+
+def _end(source: str, start: int, indent: int) -> int:
+    """Where the lines end that stand further to the right than a head."""
+    line = source.find("\n", start)
+    while line >= 0:
+        found = _LINE.search(source, line + 1)
+        if found is None:
+            break
+        if len(found[1]) <= indent:
+            return found.start()
+        line = source.find("\n", found.end() - 1)
+    return len(source)
+
+
+def names_behind(name: str, source: str) -> frozenset[str]:
+    """The names that what a name stands for may be made of: those in what is assigned to it, or
+    in what a loop that sets it is over; and, one step further, those behind these."""
+    settings = _settings(source)
+    near = settings.get(name, frozenset())
+    return frozenset({name}).union(near, *(settings.get(one, ()) for one in near))
+
+
+@lru_cache(maxsize=4)
+def _settings(source: str) -> dict[str, frozenset[str]]:
+    """The names in what is assigned to each name, and in what loops that set it are over."""
+    found: dict[str, set[str]] = {}
+    for target, value, variable, over in _SETTING.findall(source):
+        used = _NAME.findall(value or over)
+        for name in _NAME.findall(target or variable):
+            found.setdefault(name, set()).update(used)
+    return {name: frozenset(used - _COMMON) for name, used in found.items()}
