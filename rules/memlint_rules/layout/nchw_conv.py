@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from memlint.analysis.edits import followed_by
 from memlint.analysis.events import Convolution, ModelPlaced, Transfer, Use
+from memlint.analysis.model_places import moves_model
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
+
+_LAYER = re.compile(r"Conv(?:Transpose)?[23]d")
+# Names of layers and networks; not of converters, contents and conversations.
+_NETWORK = re.compile(r"Conv(?!er[st]|ent|ey)")
+
+
+def _convolves(text: str) -> bool:
+    return "Conv" in text and _names(_LAYER, text)
+
+
+def _has_layers(text: str) -> bool:
+    return "Conv" in text and _names(_NETWORK, text)
+
+
+def _names(layers: re.Pattern[str], text: str) -> bool:
+    """Whether a text names layers, other than in a question what something is."""
+    return any(
+        "isinstance(" not in text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
+        for found in layers.finditer(text)
+    )
 
 
 class NchwConv(Rule):
@@ -93,10 +115,7 @@ class NchwConv(Rule):
     needs = Needs(
         {"torch"},
         {
-            "Conv2d",
-            "Conv3d",
-            "ConvTranspose2d",
-            "ConvTranspose3d",
+            _convolves,
             "torchvision",
             "timm",
             "hub.load",
@@ -105,12 +124,13 @@ class NchwConv(Rule):
         {"autocast", ".half", "float16", "fp16", "bf16", "precision=1", "16-mixed", '="16"'},
         {"cuda", "gpu", "prepare("},
         units=[
-            {"Conv", "torchvision", "timm", "models.", "hub.load", "segmentation_models"},
-            {".cuda", ".to(", "prepare(", ".fit(", "device(", "default_d"},
+            {".cuda(", ".to(", "prepare(", ".fit(", "device("},
+            {_convolves, _has_layers, "torchvision", "timm", "hub.load", "segmentation_models"},
             {"autocast", "half", "float16", "fp16", "bf16", "precision", "default_dtype"},
         ],
+        places=moves_model,
         also={"channels_last", "compile"},
-        across={"Conv2d", "Conv3d", "ConvTranspose2d", "ConvTranspose3d"},
+        across={_convolves},
         classwide=True,
     )
     needs_device = "cuda"
