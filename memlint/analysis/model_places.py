@@ -28,6 +28,7 @@ def moves_model(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function may move a model to a device."""
     nodes = walk(function)
     parts = {name for node in nodes if isinstance(node, ast.For) for name in _parts_of_model(node)}
+    parts.add("super")
     return any(_brings(node, parts, source) for node in nodes)
 
 
@@ -78,7 +79,7 @@ def _may_be_model(node: ast.expr, source: str) -> bool:
 def _makes_model(call: ast.Call, source: str) -> bool:
     """Whether a call may make a model, or give back the one that it is a method of."""
     if isinstance(call.func, ast.Name):
-        return call.func.id != "super"
+        return True
     if not isinstance(call.func, ast.Attribute):
         return True
     name, path = call.func.attr, path_of(call.func)

@@ -51,6 +51,7 @@ def test_what_is_called_elsewhere_passes() -> None:
         "x = x.to(dtype=y.dtype)",
         "for module in self.modules():\n    module(x)\n    module.cuda(device)",
         "return super().cuda()",
+        "super().to(device)",
         "with torch.no_grad():\n    y = model(x)",
     ],
 )
