@@ -300,11 +300,20 @@ def alternatives(value: Value) -> tuple[Value, ...]:
 
 def join(values: Iterable[Value]) -> Value:
     """The least value that stands for each of ``values``."""
-    flat = list(dict.fromkeys(one for value in values for one in alternatives(value)))
-    if len(flat) == 1:
-        return flat[0]
+    flat: list[Value] = []
+    for value in values:
+        if isinstance(value, Alternatives):
+            flat.extend(value.values)
+        else:
+            flat.append(value)
     if not flat:
         return Unknown()
+    if len(flat) == 2 and flat[0] == flat[1]:
+        return flat[0]
+    if len(flat) > 2:
+        flat = list(dict.fromkeys(flat))
+    if len(flat) == 1:
+        return flat[0]
     flat = _merged_by_site(flat)
     if len(flat) == 1:
         return flat[0]

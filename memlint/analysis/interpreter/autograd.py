@@ -20,6 +20,7 @@ from memlint.analysis.knowledge.autograd import (
     WITH_PARAMETERS,
     WITH_PLACES,
 )
+from memlint.analysis.uses import walk
 from memlint.analysis.values import (
     Absent,
     Bound,
@@ -175,7 +176,7 @@ class Autograd(GradMode):
         """The last names of what the program calls methods on that only modules have."""
         return frozenset(
             _last_name(one.func.value)
-            for one in ast.walk(self.tree)
+            for one in walk(self.tree)
             if isinstance(one, ast.Call)
             and isinstance(one.func, ast.Attribute)
             and one.func.attr in OF_MODULES
@@ -187,7 +188,7 @@ class Autograd(GradMode):
     def frozen_names(self) -> frozenset[str]:
         """The last names of models whose parameters the program takes out of training."""
         found: set[str] = set()
-        for one in ast.walk(self.tree):
+        for one in walk(self.tree):
             match one:
                 case ast.Call(
                     func=ast.Attribute(value=base, attr="requires_grad_"),
@@ -198,7 +199,7 @@ class Autograd(GradMode):
                     found.update(_last_name(one) for given in args for one in _each(given))
                 case ast.Assign(targets=targets, value=ast.Call() as value) if any(
                     isinstance(call, ast.Call) and _is_freezing(call.func, call.args)
-                    for call in ast.walk(value)
+                    for call in walk(value)
                 ):
                     found.update(_last_name(target) for target in targets)
                 case ast.For(iter=ast.Call(func=ast.Attribute(value=base, attr=attr))) if attr in (

@@ -16,6 +16,7 @@ from memlint.analysis.interpreter.state import Variables, merge
 from memlint.analysis.interpreter.throttle import steady, throttles
 from memlint.analysis.knowledge import Args
 from memlint.analysis.last_name import last_name
+from memlint.analysis.uses import walk
 from memlint.analysis.values import (
     WITH_CUDA,
     Const,
@@ -271,7 +272,7 @@ def _is_lock(value: Value) -> bool:
 
 
 def _calls(node: ast.expr) -> bool:
-    return any(isinstance(part, ast.Call) for part in ast.walk(node))
+    return any(isinstance(part, ast.Call) for part in walk(node))
 
 
 def _needs_cuda(test: ast.expr, value: Value) -> bool | None:

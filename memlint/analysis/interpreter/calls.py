@@ -11,6 +11,7 @@ from memlint.analysis.interpreter.access import is_nothing
 from memlint.analysis.interpreter.activations import Activations
 from memlint.analysis.interpreter.machine import UNKNOWN
 from memlint.analysis.knowledge import Args
+from memlint.analysis.uses import walk
 from memlint.analysis.values import (
     WRAPPER,
     Absent,
@@ -69,7 +70,7 @@ class Calls(Activations):
                 isinstance(part, ast.Name) and part.id == node.func.id
                 for loop in loops
                 if isinstance(loop, (ast.For, ast.AsyncFor))
-                for part in ast.walk(loop.target)
+                for part in walk(loop.target)
             )
         return any(
             isinstance(one, Object) and one.cls == "torch.nn.Sequential" and one.fact("*") != ABSENT

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from memlint.analysis.linear import add, linear
+from memlint.analysis.uses import walk
 from memlint.analysis.values import (
     Const,
     Value,
@@ -38,7 +39,7 @@ def counter_of(node: ast.While) -> tuple[str, Value, ast.expr] | None:
     stores = sum(
         1
         for statement in node.body
-        for n in ast.walk(statement)
+        for n in walk(statement)
         if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
     )
     if len(steps) == 1 and stores == 1:

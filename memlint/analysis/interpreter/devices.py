@@ -15,6 +15,7 @@ from memlint.analysis.interpreter.machine import UNKNOWN, name_of, text_of
 from memlint.analysis.interpreter.models import HALF, Models
 from memlint.analysis.interpreter.records import LoaderRecord
 from memlint.analysis.knowledge import Args
+from memlint.analysis.uses import walk
 from memlint.analysis.values import (
     WITH_CUDA,
     WRAPPER,
@@ -338,8 +339,7 @@ def _called_name(callee: Value, node: ast.AST) -> str:
 def _pins(collate: Value) -> bool:
     """Whether a collate function pins what it makes."""
     return isinstance(collate, Function) and any(
-        isinstance(node, ast.Attribute) and node.attr == "pin_memory"
-        for node in ast.walk(collate.node)
+        isinstance(node, ast.Attribute) and node.attr == "pin_memory" for node in walk(collate.node)
     )
 
 

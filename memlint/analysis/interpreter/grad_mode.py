@@ -10,6 +10,7 @@ from functools import lru_cache
 from memlint.analysis.interpreter.machine import Machine, name_of, text_of
 from memlint.analysis.interpreter.state import Frame
 from memlint.analysis.knowledge import Args
+from memlint.analysis.uses import walk
 from memlint.analysis.values import (
     Absent,
     Class,
@@ -288,7 +289,7 @@ def turns_off(node: ast.AST) -> bool:
     return any(
         (isinstance(one, ast.Attribute) and one.attr in TURNING_OFF)
         or (isinstance(one, ast.Name) and one.id in TURNING_OFF)
-        for one in ast.walk(node)
+        for one in walk(node)
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence as Listing
 from dataclasses import dataclass
 
 from memlint.analysis.interpreter.machine import text_of
+from memlint.analysis.uses import walk
 from memlint.analysis.values import (
     Const,
     Linear,
@@ -189,7 +190,7 @@ def _strides_in(value: Value, depth: int = 0) -> Iterator[Object]:
 def _strides_written(node: ast.AST) -> Iterator[str]:
     if isinstance(node, (ast.Name, ast.Constant)):
         return
-    for part in ast.walk(node):
+    for part in walk(node):
         if isinstance(part, ast.Attribute) and part.attr in ("stride", "strides", "strides_as"):
             yield text_of(part.value)
 

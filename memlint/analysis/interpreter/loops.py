@@ -15,6 +15,7 @@ from memlint.analysis.interpreter.nests import Nests
 from memlint.analysis.interpreter.state import OpenLoop, Scope, Variables, merge
 from memlint.analysis.knowledge import Args
 from memlint.analysis.linear import symbol_value
+from memlint.analysis.uses import walk
 from memlint.analysis.values import (
     Absent,
     Alternatives,
@@ -113,7 +114,7 @@ class Loops(Nests):
         self, iterable: Value, node: ast.AST, target: ast.expr
     ) -> tuple[list[Loop], Value]:
         """The loops that a ``for`` over ``iterable`` stands for, and what its target gets."""
-        names = [n.id for n in ast.walk(target) if isinstance(n, ast.Name)]
+        names = [n.id for n in walk(target) if isinstance(n, ast.Name)]
         first = names[0] if names else ""
         for one in alternatives(iterable):
             if not isinstance(one, Object):

@@ -19,6 +19,7 @@ from memlint.analysis.interpreter.state import Frame, OpenLoop
 from memlint.analysis.interpreter.statements import Statements
 from memlint.analysis.knowledge import Args, SliceValue
 from memlint.analysis.linear import add, linear, of_linear
+from memlint.analysis.uses import walk
 from memlint.analysis.values import (
     Class,
     Const,
@@ -232,7 +233,7 @@ class Nests(Statements):
         if found is None:
             found = self.bound_names[id(loop)] = frozenset(
                 node.id
-                for node in ast.walk(loop)
+                for node in walk(loop)
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
             )
         return found
@@ -298,7 +299,7 @@ def _runs_over_array(loop: Loop) -> bool:
 
 def _works_on_many(node: ast.AST) -> bool:
     """Whether a function works on many elements, by loops or on whole arrays."""
-    return any(map(_is_long, ast.walk(node))) or _works_in_place(node)
+    return any(map(_is_long, walk(node))) or _works_in_place(node)
 
 
 def _is_long(node: ast.AST) -> bool:
@@ -316,7 +317,7 @@ def _works_in_place(node: ast.AST) -> bool:
     would be lost if it were a number, as nothing is given back."""
     if not isinstance(node, ast.FunctionDef):
         return False
-    inner = list(ast.walk(node))
+    inner = list(walk(node))
     if any(isinstance(one, ast.Return) and one.value is not None for one in inner):
         return False
     handed = {one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}

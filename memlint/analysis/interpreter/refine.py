@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from memlint.analysis.axes import OPAQUE, Layout, dense, dense_any_rank
+from memlint.analysis.uses import walk
 from memlint.analysis.values import Alternatives, Const, Tensor, Value, join
 
 Change = Callable[[Value], Value]
@@ -71,7 +72,7 @@ def _compared(
     for side in (left, right):
         if isinstance(side, (ast.Name, ast.Constant)):
             continue
-        for node in ast.walk(side):
+        for node in walk(side):
             if isinstance(node, ast.Attribute) and node.attr in ("stride", "strides"):
                 # Whoever tests strides knows about them: nothing is assumed any more.
                 yield node.value, _of_unknown_layout

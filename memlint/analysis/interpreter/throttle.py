@@ -7,6 +7,7 @@ import re
 from weakref import WeakKeyDictionary
 
 from memlint.analysis.last_name import last_name
+from memlint.analysis.uses import walk
 from memlint.analysis.values import Value, alternatives, made_of
 
 # What a predicate or a flag is called that is true now and then.
@@ -74,9 +75,7 @@ def _counts(side: ast.expr) -> bool:
 
 
 def _has_remainder(side: ast.expr) -> bool:
-    return any(
-        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) for node in ast.walk(side)
-    )
+    return any(isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) for node in walk(side))
 
 
 def _computed_by_remainder(value: Value, depth: int = 0) -> bool:
@@ -101,7 +100,7 @@ def steady(test: ast.expr, loop: ast.AST) -> bool:
     """Whether ``test`` asks only for what does not change in ``loop``, or from one call of a
     function to the next: a rank, an option."""
     bound = _bound_in(loop)
-    for node in ast.walk(test):
+    for node in walk(test):
         match node:
             case ast.Name(id=name) if name in bound:
                 return False
@@ -130,9 +129,9 @@ def _bound_in(loop: ast.AST) -> set[str]:
 def _bindings(loop: ast.AST) -> set[str]:
     bound = {
         ast.unparse(node)
-        for node in ast.walk(loop)
+        for node in walk(loop)
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store)
     }
     if isinstance(loop, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        bound |= {node.arg for node in ast.walk(loop.args) if isinstance(node, ast.arg)} - {"self"}
+        bound |= {node.arg for node in walk(loop.args) if isinstance(node, ast.arg)} - {"self"}
     return bound

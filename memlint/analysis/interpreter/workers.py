@@ -13,6 +13,7 @@ from memlint.analysis.interpreter.compiled import NUMBA, Compilation
 from memlint.analysis.interpreter.machine import UNKNOWN, text_of
 from memlint.analysis.knowledge import Args
 from memlint.analysis.linear import symbol_value
+from memlint.analysis.uses import walk
 from memlint.analysis.values import (
     Bound,
     Const,
@@ -85,7 +86,7 @@ class Parallel(Compilation):
     @cached_property
     def _waited_for_at_once(self) -> frozenset[ast.AST]:
         """What ``.join()`` or the like is called on as soon as it is made."""
-        nodes = ast.walk(self.tree)
+        nodes = walk(self.tree)
         return frozenset(
             node.value for node in nodes if isinstance(node, ast.Attribute) and node.attr in WAITS
         )
@@ -109,7 +110,7 @@ class Parallel(Compilation):
             and inner.attr in WAITS
             and text_of(inner.value) in names
             for one in loop.body
-            for inner in ast.walk(one)
+            for inner in walk(one)
         )
 
     def _symbols_in(self, value: Value) -> frozenset[Symbol]:
@@ -264,7 +265,7 @@ class Parallel(Compilation):
         if found is None:
             found = self.lock_calls[id(body)] = [
                 (inner.lineno, inner.attr)
-                for inner in ast.walk(body)
+                for inner in walk(body)
                 if isinstance(inner, ast.Attribute) and inner.attr in ("acquire", "release")
             ]
         return found
