@@ -36,7 +36,7 @@ _FOLLOWED = 3
 # The word in a comment, not the name of a rule.
 _EXPLAINED = re.compile(r"(?<![-\w])contiguous")
 # Whose results are dense, whatever they are computed from.
-_MAKERS = frozenset(
+MAKERS = frozenset(
     {f"torch.{name}" for name in (
         "zeros", "ones", "full", "empty", "rand", "randn", "randint", "randperm", "arange",
         "linspace", "eye", "tensor", "stack", "matmul", "mm", "bmm", "softmax", "log_softmax",
@@ -51,7 +51,7 @@ _MAKERS = frozenset(
     | {"operator.matmul"}
 )  # fmt: skip
 # Whose results are dense where what they are computed from is.
-_KEEPERS = frozenset({"torch.cat", "torch.concat", "torch.concatenate"})
+KEEPERS = frozenset({"torch.cat", "torch.concat", "torch.concatenate"})
 _INDICES = frozenset(
     {f"{owner}{name}" for owner in (".", "torch.") for name in (
         "argsort", "nonzero", "topk", "randperm", "multinomial", "argwhere", "where", "randint",
@@ -84,9 +84,9 @@ def _dense(value: Value) -> bool | None:
         if value.lib not in ("torch", "") or axes.contiguous(value.layout) is False:
             return False
         if axes.contiguous(value.layout) is True and 0 not in (value.sizes or ()):
-            if not value.assumed or name in _MAKERS:
+            if not value.assumed or name in MAKERS:
                 return True
-            return None if name in _KEEPERS or _picked(made) else False
+            return None if name in KEEPERS or _picked(made) else False
     if made is not None and isinstance(value, Unknown) and _of_torch(made):
         return None
     return None if _picked(made) else False
@@ -94,7 +94,7 @@ def _dense(value: Value) -> bool | None:
 
 def _of_torch(made: Made) -> bool:
     """Whether an operation on arrays that are not known gives a dense tensor of torch."""
-    if made.name in _KEEPERS or (made.name in _MAKERS and made.name.startswith("torch.")):
+    if made.name in KEEPERS or (made.name in MAKERS and made.name.startswith("torch.")):
         return True
     return made.name == "operator.matmul" and any(isinstance(one, Tensor) for one in made.inputs)
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import ClassVar
 
+from memlint.analysis.contiguous_places import may_be_redundant
 from memlint.analysis.copies import (
     Copy,
     already_dense,
@@ -120,7 +121,7 @@ class RedundantContiguous(Rule):
     name = "redundant-contiguous"
     severity = Severity.INFO
     applicability = Applicability.SAFE
-    needs = Needs({".contiguous("}, {"torch"}, units=[{".contiguous("}])
+    needs = Needs({".contiguous("}, {"torch"}, units=[{".contiguous("}], places=may_be_redundant)
     calls: ClassVar[frozenset[str]] = PRODUCTS | RESHAPES | ELEMENTWISE | {".contiguous"}
 
     def __init__(self, options: dict[str, object] | None = None) -> None:
