@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memlint.analysis.events import ProgramEnd, ProgramStart, SlotStore
+from memlint.analysis.slot_places import may_store_again
 from memlint.analysis.slots import Slot, one_per_worker, slot_of, stored_each_time
 from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Related, Rule
@@ -111,6 +112,7 @@ class FalseSharing(Rule):
         {"] +=", "] -=", "] = ", "] |=", "] *="},
         {"for ", "while "},
         units=[
+            {re.compile(r"\]\s*(?:[-+*/|&^]|//|<<|>>)?=(?!=)")},
             {
                 "prange",
                 "pndindex",
@@ -128,9 +130,9 @@ class FalseSharing(Rule):
                 "delayed(",
                 "delayed as",
             },
-            {re.compile(r"\]\s*(?:[-+*/|&^]|//|<<|>>)?=(?!=)")},
             {"for ", "while "},
         ],
+        places=may_store_again,
     )
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
