@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from memlint.analysis.casts import is_cast_at_once
 from memlint.analysis.edits import call_with_keyword, followed_by
 from memlint.analysis.events import Called, ProgramStart
+from memlint.analysis.float64_places import may_be_float64
 from memlint.analysis.knowledge.float64 import STRONG_SCALARS
 from memlint.analysis.precision import Precision, precision_of
 from memlint.analysis.uses import uses_in
@@ -114,6 +115,7 @@ class ImplicitFloat64(Rule):
             },
         ],
         values=[{SOURCE, re.compile(r"numpy import"), "Image.open", "imread"}],
+        places=may_be_float64,
     )
 
     def check_start(self, program: ProgramStart) -> Iterator[Draft]:
