@@ -15,7 +15,7 @@ def in_loops(text: str, words: Iterable[str]) -> bool:
     found = [word for word in words if word in text]
     if not found:
         return False
-    loops = list(_loops(text))
+    loops = _loops(text)
     if any(_holds(text, loop, found) for loop in loops):
         return True
     names = [f"{name}(" for name in _functions_around(text, found)]
@@ -24,6 +24,8 @@ def in_loops(text: str, words: Iterable[str]) -> bool:
 
 def called_in_loops(text: str, name: str) -> bool:
     """Whether a loop may call something by this name, other than through ``super()``."""
+    if f"{name}(" not in text:
+        return False
     calls = re.compile(rf"(?<!def )(?<!super\(\)\.)\b{name}\(")
     return any(calls.search(text, *loop) is not None for loop in _loops(text))
 
@@ -32,8 +34,13 @@ def _holds(text: str, loop: tuple[int, int], words: Sequence[str]) -> bool:
     return any(text.find(word, *loop) >= 0 for word in words)
 
 
-def _loops(text: str) -> Iterator[tuple[int, int]]:
+@lru_cache(maxsize=4)
+def _loops(text: str) -> tuple[tuple[int, int], ...]:
     """Where loops begin and end; of a comprehension, what is near it."""
+    return tuple(_found_loops(text))
+
+
+def _found_loops(text: str) -> Iterator[tuple[int, int]]:
     for head in ("for ", "while "):
         at = text.find(head)
         while at >= 0:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+from memlint.analysis.column_places import may_walk_columns
 from memlint.analysis.events import LoopNest, ProgramEnd, ProgramStart
 from memlint.analysis.exchange import exchanged
 from memlint.analysis.locality import (
@@ -57,6 +58,9 @@ _MAKERS: frozenset[Word] = frozenset(
         re.compile(r"reshape\([^)\n]*\d{4}"), re.compile(r"view\([^)\n]*\d{4}"),
     }
 )  # fmt: skip
+_COMPILERS: frozenset[Word] = frozenset({"jit", "vectorize", "cfunc", "numba"})
+# ``a[i, j]``, ``a[i][j]``, ``a[place]``
+_ELEMENT = re.compile(r"[\w\])]\[")
 
 
 class ColumnOrderLoop(Rule):
@@ -173,9 +177,13 @@ class ColumnOrderLoop(Rule):
         {"numba", "numpy", "torch"},
         {"numba", _WIDTH},
         {"numba", *_MAKERS},
-        units=[{_takes_columns}],
-        values=[_MAKERS, {_WIDTH}],
-        whole={"numba"},
+        units=[{_takes_columns, _ELEMENT}],
+        values=[{*_MAKERS, *_COMPILERS}, {_WIDTH, *_COMPILERS}],
+        nearest=True,
+        places=may_walk_columns,
+        callers=may_walk_columns,
+        # It compiles all functions of its module.
+        whole={"jit_module"},
     )
     # Of slots that lie side by side because the columns run in parallel, the order is the cause.
     supersedes: ClassVar[tuple[str, ...]] = (
