@@ -11,7 +11,7 @@ from memlint.analysis.einsum import equation_of, operands_of
 from memlint.analysis.uses import Use, Uses, dotted
 from memlint.analysis.values import Absent, Const, Linear, Made, Sequence, Tensor, Value
 
-_SAME = frozenset(
+SAME = frozenset(
     {"to", "float", "double", "half", "bfloat16", "astype", "cuda", "type", "type_as", "contiguous",
      "view", "reshape", "flatten", "detach", "long", "squeeze"}
 )  # fmt: skip
@@ -37,7 +37,7 @@ def one_hot(value: Value) -> OneHot | None:
         found = maker(made)
         if found is not None:
             return found
-        if short(made.name) not in _SAME or not given(made):
+        if short(made.name) not in SAME or not given(made):
             return None
         value = given(made)[0]
     return None
@@ -98,7 +98,7 @@ def written(value: Value, uses: Uses) -> OneHot | None:
         if short(made.name) == "zeros":
             base = made
             break
-        if short(made.name) not in _SAME or not given(made):
+        if short(made.name) not in SAME or not given(made):
             return None
         value = given(made)[0]
     else:
@@ -123,7 +123,7 @@ def _all_uses(node: ast.AST, uses: Uses) -> Iterator[Use]:
             return
         for use in uses.of(one):
             yield use
-            if use.kind == "receiver" and use.name in _SAME:
+            if use.kind == "receiver" and use.name in SAME:
                 pending.append(use.node)
 
 

@@ -17,6 +17,7 @@ from memlint.analysis.one_hot import (
     rows_and_table,
     written,
 )
+from memlint.analysis.one_hot_places import may_multiply, may_multiply_elsewhere
 from memlint.analysis.uses import Uses, attributes_set, uses_in
 from memlint.analysis.values import Absent, Value
 from memlint.findings import Applicability, Confidence, Severity
@@ -105,6 +106,9 @@ class OnehotMatmul(Rule):
         {MATMUL, PRODUCT, "inear(", "einsum"},
         units=[{"one_hot", "eye(", "identity(", "scatter", _BY_PLACE}],
         values=[{MATMUL, PRODUCT, "inear(", "einsum"}],
+        nearest=True,
+        places=may_multiply,
+        callers=may_multiply_elsewhere,
     )
 
     def check_start(self, start: ProgramStart) -> Iterator[Draft]:
