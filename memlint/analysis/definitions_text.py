@@ -22,6 +22,8 @@ _COMMON = frozenset(
     {"self", "nn", "torch", "np", "config", "range", "len", "for", "in", "if", "else", "x", "i"}
     | {"None", "True", "False", "enumerate", "zip"}
 )
+_CLASS = re.compile(r"[ \t]*(?:@[^\n]*\n[ \t]*)*class (\w+)")
+_CALL = re.compile(r"\b(\w+)\(")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 # Methods that run when their object is called.
 CALLED_AS_OBJECT = frozenset({"forward", "__call__"})
@@ -94,6 +96,41 @@ def _end(source: str, start: int, indent: int) -> int:
             return found.start()
         line = source.find("\n", found.end() - 1)
     return len(source)
+
+
+def callers_hold(function: ast.AST, around: str, word: re.Pattern[str], source: str) -> bool:
+    """Whether who calls a function holds a word, be it another function or code outside."""
+    name = getattr(function, "name", "")
+    if name in CALLED_AS_OBJECT:
+        owner = owner_of(around)
+        if re.search(rf"(?<!class )\b{owner}\(", source) is None:
+            return False
+    called = "" if name in CALLED_AS_OBJECT else name
+    known = definitions(source)
+    texts = [one.text for one in known.functions if one.name != name] + [known.outside]
+    return any(f"{called}(" in text and word.search(text) for text in texts)
+
+
+def owner_of(around: str) -> str:
+    """The class that the text of a method begins with."""
+    found = _CLASS.match(around)
+    return found.group(1) if found else ""
+
+
+def leads_to(name: str, word: re.Pattern[str], source: str, depth: int = 3) -> bool:
+    """Whether a function holds a word, or one that it calls."""
+    for one in definitions(source).functions:
+        if name not in (one.name, one.owner):
+            continue
+        if word.search(one.text):
+            return True
+        if depth > 1 and any(
+            leads_to(other, word, source, depth - 1)
+            for other in set(_CALL.findall(one.text)) - {name}
+            if f"def {other}(" in source
+        ):
+            return True
+    return False
 
 
 def names_behind(name: str, source: str) -> frozenset[str]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 
 from memlint.analysis.casts import is_cast_at_once
-from memlint.analysis.definitions_text import CALLED_AS_OBJECT, definitions, names_behind
+from memlint.analysis.definitions_text import callers_hold, leads_to, names_behind
 from memlint.analysis.knowledge.float64 import DRAWN, MAKERS, STRONG_SCALARS
 from memlint.analysis.last_name import last_name
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk, path_of
@@ -36,7 +36,6 @@ _DEFAULT = "default"
 _SINGLE = "single"
 _STRONG_MARK = "strong"
 _CALLED = "called:"
-_DEEPEST = 3
 
 
 def may_be_float64(function: ast.AST, around: str, source: str) -> bool:
@@ -152,13 +151,13 @@ class _Arrays:
 
     def _may_be_source(self, mark: str) -> bool:
         if mark.startswith(_CALLED):
-            return _leads(mark.removeprefix(_CALLED), _SOURCE, self._source, _DEEPEST)
+            return leads_to(mark.removeprefix(_CALLED), _SOURCE, self._source)
         return self._comes(mark, _SOURCE)
 
     def _may_be_single(self, mark: str) -> bool:
         word = re.compile("float32")
         if mark.startswith(_CALLED):
-            return _leads(mark.removeprefix(_CALLED), word, self._source, _DEEPEST)
+            return leads_to(mark.removeprefix(_CALLED), word, self._source)
         return mark.startswith(OUTER) and self._comes(mark, word)
 
     def _comes(self, mark: str, word: re.Pattern[str]) -> bool:
@@ -167,21 +166,13 @@ class _Arrays:
         if not mark.startswith(OUTER) or path in ("self", "np", "numpy"):
             return False
         if path in self._parameters:
-            return self._is_given(word)
+            return callers_hold(self._function, self._around, word, self._source)
         if path in self._inner:
             return any(_named(one, word) for one in walk(self._function))
         behind = names_behind(path.rpartition(".")[2], self._source)
         return any(word.search(f"{name}(") or name == "float32" for name in behind) or any(
-            _leads(name, word, self._source, _DEEPEST) for name in behind
+            leads_to(name, word, self._source) for name in behind
         )
-
-    def _is_given(self, word: re.Pattern[str]) -> bool:
-        """Whether who calls the function holds a word."""
-        name = getattr(self._function, "name", "")
-        called = "" if name in CALLED_AS_OBJECT else name
-        known = definitions(self._source)
-        texts = [one.text for one in known.functions if one.name != name] + [known.outside]
-        return any(f"{called}(" in text and word.search(text) for text in texts)
 
 
 def _named(node: ast.AST, word: re.Pattern[str]) -> bool:
@@ -197,19 +188,3 @@ def _named(node: ast.AST, word: re.Pattern[str]) -> bool:
 def _is_written(call: ast.Call) -> bool:
     """Whether numbers are written in a call."""
     return any(isinstance(one, (ast.List, ast.Tuple, ast.ListComp)) for one in call.args)
-
-
-def _leads(name: str, word: re.Pattern[str], source: str, depth: int) -> bool:
-    """Whether a function holds a word, or one that it calls."""
-    for one in definitions(source).functions:
-        if one.name != name and one.owner != name:
-            continue
-        if word.search(one.text):
-            return True
-        if depth > 1 and any(
-            _leads(other, word, source, depth - 1)
-            for other in set(re.findall(r"\b(\w+)\(", one.text)) - {name}
-            if f"def {other}(" in source
-        ):
-            return True
-    return False

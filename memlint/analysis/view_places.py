@@ -12,6 +12,7 @@ from memlint.analysis.definitions_text import (
     FunctionText,
     definitions,
     names_behind,
+    owner_of,
 )
 from memlint.analysis.last_name import last_name
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk, path_of
@@ -30,7 +31,6 @@ _DENSE = frozenset(
      "item", "size", "dim", "numel", "tolist", "len", "range", "int", "isinstance", "print"}
 )  # fmt: skip
 _NUMBERS = frozenset({"shape", "ndim", "dtype", "device", "size"})
-_CLASS = re.compile(r"[ \t]*(?:@[^\n]*\n[ \t]*)*class (\w+)")
 _LIBRARY = re.compile(r"(?:torch|th|F|np|numpy|math|nn)\b")
 _EXCHANGED = "exchanged"
 _CALLED = "called:"
@@ -41,15 +41,9 @@ def may_view_exchanged(function: ast.AST, around: str, source: str) -> bool:
     found = _Function(function, source)
     if _EXCHANGED in found.viewed:
         return True
-    owner = _owner(around)
+    owner = owner_of(around)
     marks = [one for one in found.viewed if _may_matter(one, function, owner, source)]
     return bool(marks) and any(_program(source).exchanges(mark, function, owner) for mark in marks)
-
-
-def _owner(around: str) -> str:
-    """The class that the text of a method begins with."""
-    found = _CLASS.match(around)
-    return found.group(1) if found else ""
 
 
 def _may_matter(mark: str, function: ast.AST, owner: str, source: str) -> bool:

@@ -20,7 +20,7 @@ def makes(body: str, more: str = "", name: str = "f") -> bool:
         "return torch.from_numpy(np.random.rand(3, 4))",
         "y = np.linspace(0, 1, x)\nreturn torch.tensor(y * 2)",
         "y = numpy.hamming(x)\nreturn from_numpy(y[None])",
-        "rows = []\nfor i in x:\n    rows.append(np.eye(i))\nreturn torch.as_tensor(np.stack(rows))",
+        "rows = []\nrows.append(np.eye(i))\nreturn torch.as_tensor(rows)",
         "image = Image.open(x)\nreturn torch.from_numpy(np.asarray(image) / 255)",
         "return torch.tensor(np.array([0.1, 0.2]))",
         "def inner(z):\n    return torch.tensor(z)\nreturn inner(np.ones(3))",

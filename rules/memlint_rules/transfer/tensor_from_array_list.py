@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from math import prod
 
+from memlint.analysis.array_list_places import may_be_of_arrays
 from memlint.analysis.entries import (
     ARRAY,
     LIST_OF_ARRAYS,
@@ -125,6 +126,7 @@ class TensorFromArrayList(Rule):
             {"np.", "numpy", "imread", "cv2.", "toarray", "get_fdata"},
         ],
         classwide=True,
+        places=may_be_of_arrays,
     )
 
     def check(self, call: Called) -> Iterator[Draft]:

@@ -1,0 +1,136 @@
+"""Which functions may make a tensor of a list of arrays, as far as their syntax tells: a sieve."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+
+from memlint.analysis.definitions_text import callers_hold, leads_to
+from memlint.analysis.knowledge.array_makers import SEVERAL
+from memlint.analysis.last_name import last_name
+from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk, path_of
+from memlint.analysis.uses import walk
+
+# Where arrays of NumPy come from.
+ARRAYS = re.compile(r"\bnp\.|numpy|imread|\bcv2\.|toarray|get_fdata")
+_ALIAS = re.compile(r"\b(tensor|as_tensor|\w*Tensor) as (\w+)")
+_MAKER = re.compile(r"(?:tensor|as_tensor|asarray|(?:Float|Double|Long|Int|Short|Byte)?Tensor)$")
+_MODULES = frozenset({"np", "numpy", "cv2", "scipy", "sp", "skimage", "imageio"})
+_ARRAY_METHODS = frozenset({"numpy", "toarray", "get_fdata", "imread"})
+_SEVERAL = frozenset(name.rpartition(".")[2] for name in SEVERAL)
+_NUMBERS = frozenset({"len", "float", "int", "bool", "str", "item", "tolist", "sum", "max", "min",
+                      "range", "abs", "round", "print", "isinstance"})  # fmt: skip
+_NO_ARRAYS = frozenset({"shape", "ndim", "dtype", "size", "device"})
+_DISPLAYS = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Dict, ast.DictComp)
+_LIST = "list"
+_ARRAY = "array"
+_CALLED = "called:"
+
+
+def may_be_of_arrays(function: ast.AST, around: str, source: str) -> bool:
+    """Whether a function may make a tensor of a list of arrays."""
+    makers = frozenset(alias for _, alias in _ALIAS.findall(source))
+    made = frozenset(
+        one for one in walk(function) if isinstance(one, ast.Call) and _makes(one, makers)
+    )
+    if not made:
+        return False
+    module = function if isinstance(function, ast.Module) else ast.Module([function], [])  # type: ignore[list-item]
+    return _is_annotated(function) or _Lists(function, around, source, made).found(module)
+
+
+def _makes(call: ast.Call, makers: frozenset[str]) -> bool:
+    """Whether a call makes a tensor of something that may be a list."""
+    name = last_name(call.func)
+    if not (_MAKER.match(name) or name in makers):
+        return False
+    if path_of(call.func).partition(".")[0] in _MODULES:
+        return False
+    given = [*call.args[:1], *(one.value for one in call.keywords if one.arg == "data")]
+    return bool(given) and not isinstance(given[0], ast.Constant)
+
+
+def _is_annotated(function: ast.AST) -> bool:
+    """Whether annotations say that a parameter is an array, or a list of them."""
+    return any(
+        isinstance(one, ast.arg)
+        and one.annotation is not None
+        and "rray" in ast.unparse(one.annotation)
+        for one in walk(function)
+    )
+
+
+class _Lists:
+    """What is known of the lists of a function by its syntax."""
+
+    def __init__(
+        self, function: ast.AST, around: str, source: str, made: frozenset[ast.Call]
+    ) -> None:
+        self._function, self._around, self._source = function, around, source
+        self._made = made
+        self._given: set[Marks] = set()
+        arguments = getattr(function, "args", ast.Pass())
+        self._parameters = {one.arg for one in walk(arguments) if isinstance(one, ast.arg)}
+        self._inner = {one.arg for one in walk(function) if isinstance(one, ast.arg)}
+
+    def found(self, module: ast.Module) -> bool:
+        """Whether a tensor may be made of a list of arrays in a piece of code."""
+        MarkWalk(self._step).run(module)
+        return any(self._may_be(marks) for marks in self._given)
+
+    def _may_be(self, marks: Marks) -> bool:
+        if {_LIST, _ARRAY} <= marks:
+            return True
+        unknown = [one for one in marks if one not in (_LIST, _ARRAY)]
+        return any(self._may_come(one) for one in unknown)
+
+    def _may_come(self, mark: str) -> bool:
+        """Whether arrays may come from outside, or from a function of the program."""
+        if mark.startswith(_CALLED):
+            return leads_to(mark.removeprefix(_CALLED), ARRAYS, self._source)
+        path = mark.removeprefix(OUTER)
+        if path == "self":
+            return False
+        if path in self._parameters:
+            return callers_hold(self._function, self._around, ARRAYS, self._source)
+        if path in self._inner:
+            return True
+        owner, _, name = path.rpartition(".")
+        if owner not in ("", "self"):
+            return False
+        text = self._around if owner else self._source
+        filled = rf"\b{name}\b[^\n=]*(?:=(?!=)|\.(?:append|appendleft|extend|insert)\()"
+        return ARRAYS.search(text) is not None and re.search(filled, text) is not None
+
+    def _step(self, node: ast.expr, of: Callable[[ast.expr], Marks]) -> Marks | None:
+        if isinstance(node, ast.Call):
+            return self._called(node, of)
+        if isinstance(node, _DISPLAYS):
+            parts = [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
+            return NONE.union({_LIST}, *map(of, parts))
+        if isinstance(node, (ast.Constant, ast.JoinedStr, ast.Compare)):
+            return NONE
+        if isinstance(node, ast.Attribute) and node.attr in _NO_ARRAYS:
+            return NONE
+        return None
+
+    def _called(self, node: ast.Call, of: Callable[[ast.expr], Marks]) -> Marks | None:
+        func = node.func
+        name = last_name(func)
+        given = [of(one) for one in (*node.args, *(one.value for one in node.keywords))]
+        if node in self._made:
+            data = [*node.args[:1], *(one.value for one in node.keywords if one.arg == "data")]
+            self._given.add(of(data[0]))
+            return NONE
+        base = path_of(func).partition(".")[0]
+        if name in _NUMBERS or base in ("torch", "th", "F"):
+            return NONE
+        if base in _MODULES or name in _ARRAY_METHODS:
+            return frozenset({_ARRAY, _LIST} if name in _SEVERAL else {_ARRAY})
+        if name in ("list", "tuple", "zip", "map", "deque"):
+            return NONE.union({_LIST}, *given)
+        if f"def {name}(" in self._source or f"class {name}" in self._source:
+            return NONE.union({_CALLED + name}, *given)
+        receiver = of(func.value) if isinstance(func, ast.Attribute) else NONE
+        return receiver.union(*given)
