@@ -26,7 +26,8 @@ _STREAMS = re.compile(
     r"(^|\.)(open|BytesIO|BufferedReader|read|getbuffer|getvalue|extractfile|urlopen|GzipFile|"
     r"TemporaryFile|NamedTemporaryFile|SpooledTemporaryFile|FileIO|makefile|open_binary)$"
 )
-_STREAM_NAMES = re.compile(
+# What open files and bytes are called.
+STREAM_NAMES = re.compile(
     r"(^|_)(f|fh|fp|fd|fin|fobj|fileobj|file_obj|filelike|file_like|handle|buf|buff|buffer|bio|"
     r"stream|io|bytes|blob|reader)\d*$",
     re.IGNORECASE,
@@ -46,7 +47,7 @@ def is_stream(value: Value, node: ast.expr | None = None) -> bool:
     if any(symbol.kind == "loop" for symbol in deps_of(value)):
         return False  # ``for f in files``: a path
     if isinstance(node, (ast.Name, ast.Attribute)):
-        return _STREAM_NAMES.search(getattr(node, "attr", getattr(node, "id", ""))) is not None
+        return STREAM_NAMES.search(getattr(node, "attr", getattr(node, "id", ""))) is not None
     return isinstance(node, ast.Call) and _STREAMS.search(_last_name(node.func)) is not None
 
 

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
 from memlint.analysis.files import ending_of, is_stream
+from memlint.analysis.load_places import LOAD, SAMPLES, SMALL, may_load
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Absent, must_be
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Rule
 
-# What is kept beside the weights and is small.
-SMALL = re.compile(
-    r"(sched|scaler|rng|sampler|vocab|tokenizer|training_args|trainer_state|config|hparams|stats|"
-    r"meta|label|index|split)\w*(\.\w+)?$",
-    re.IGNORECASE,
-)
-SAMPLES = re.compile(r"(Dataset|DataModule|Datapipe|IterDataPipe)$", re.IGNORECASE)
 HELP = (
     'pass `map_location="cpu", mmap=True, weights_only=True`, make the model under '
     '`torch.device("meta")`, and give `load_state_dict` `assign=True`: without `assign` the '
@@ -107,7 +100,7 @@ class LoadWithoutMmap(Rule):
     applicability = Applicability.UNSAFE
     calls = frozenset({"torch.load", "torch.serialization.load", "torch.save"})
     since = ("torch", (2, 1))
-    needs = Needs({"torch"}, units=[{re.compile(r"\bload\b")}])
+    needs = Needs({"torch"}, {"load"}, units=[{LOAD}], places=may_load)
 
     def check_start(self, program: ProgramStart) -> Iterator[Draft]:
         """Begin a program."""
