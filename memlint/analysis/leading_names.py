@@ -4,11 +4,14 @@ sieve."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 _DEFINITION = re.compile(r"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+(\w+)", re.MULTILINE)
 _NO_CODE = re.compile(r"\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''|^[ \t]*#[^\n]*|`[^`\n]*`", re.MULTILINE)
+# So long, at most, are the arguments of a call that are looked at.
+_LONGEST = 1000
 _CALLED = re.compile(r"\b(\w+)\s*\(")
 # Methods that run without being named, by who has an object of their class.
 UNNAMED = frozenset({"forward", "__call__", "__init__", "__iter__", "__next__", "__getitem__"})
@@ -81,3 +84,14 @@ def called_otherwise(source: str, names: frozenset[str]) -> bool:
         rf"(?:[=(,\[:]|\breturn\b)\s*(?:\w+\.)*(?:{'|'.join(sorted(names))})\s*(?=[,)\n\]}}])"
     )
     return handed.search(code_of(source)) is not None
+
+
+def arguments_of_calls(source: str, name: str) -> Iterator[str]:
+    """What a source hands to a function of its own, as text."""
+    code = code_of(source)
+    for call in re.finditer(rf"(?<!def )\b{name}\(", code):
+        at, depth = call.end(), 1
+        while depth and at < min(len(code), call.end() + _LONGEST):
+            depth += (code[at] == "(") - (code[at] == ")")
+            at += 1
+        yield code[call.end() : at]

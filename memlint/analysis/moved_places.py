@@ -11,7 +11,13 @@ from memlint.analysis.births import FUNCTION_STEPS, METHOD_STEPS, SAID
 from memlint.analysis.knowledge.factories import FACTORIES
 from memlint.analysis.knowledge.images import KEEPING_DTYPE, READERS, TO_ARRAY
 from memlint.analysis.last_name import last_name
-from memlint.analysis.leading_names import code_of, definitions
+from memlint.analysis.leading_names import (
+    UNNAMED,
+    Definition,
+    arguments_of_calls,
+    code_of,
+    definitions,
+)
 from memlint.analysis.uses import walk
 from memlint.analysis.widening import CAST_METHODS, ELEMENTWISE_METHODS
 
@@ -19,6 +25,14 @@ _MOVES = frozenset({"to", "cuda", "type_as", "type"})
 _DTYPES = re.compile(
     r"^(?:u?int\d*|long|short|b?float\d*|half|double|bool|byte|dtype|complex\d*|\w*_dtype|dtype_\w*|"
     r"float8\w*)$"
+)
+_DTYPE_NAMES = frozenset(
+    {"float", "double", "long", "int", "half", "bool", "float16", "float32", "float64", "int8",
+     "int16", "int32", "int64", "uint8", "bfloat16"}
+)  # fmt: skip
+_WORD = re.compile(r"\w+")
+_BOUND_TO_DTYPE = re.compile(
+    rf"(\w+)[ \t]*(?::[^=\n]+)?=[ \t]*(?:\w+\.)*(?:{'|'.join(_DTYPE_NAMES)})\b(?!\()"
 )
 _DEFAULTS = ("set_default_device", "set_default_tensor_type")
 _FACTORIES = frozenset(name.rpartition(".")[2] for name in FACTORIES)
@@ -31,10 +45,10 @@ _KEEPING = frozenset(name.rpartition(".")[2] for name in KEEPING_DTYPE)
 _READERS = frozenset(name.rpartition(".")[2] for name in READERS)
 _TO_ARRAY = frozenset(name.rpartition(".")[2] for name in TO_ARRAY)
 _NARROW_METHODS = frozenset({"bool", "byte", "short", "half", "char", "int"})
-# What may be narrow: a pixel, an index, a flag.
-_NARROW = re.compile(
-    r"u?int8|int16|int32|float16|\bbool\b|\.half\b|\.short\b|ByteTensor|imread|imdecode|"
-    r"Image\b|decode_|read_image"
+# What makes narrow arrays: of pixels, indices, flags.
+_MADE_NARROW = re.compile(
+    r"u?int8|int16|int32|dtype=(?:torch\.|np\.)?(?:float16|half|bool)|imread|imdecode|read_image|"
+    r"decode_(?:image|jpeg|png)|Image\.open|\.(?:bool|half|short)\(\)|ByteTensor"
 )
 _DEPTH = 6
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -67,7 +81,9 @@ def moves_what_it_widens(function: ast.AST, around: str, source: str) -> bool:
     if not moves:
         return False
     values = _Arrays(function, Bindings(nodes), around, source)
-    return any(values.may_be_narrow(one) for move in moves for one in values.widened(move))
+    return any(
+        values.may_be_narrow(one, wide) for move in moves for one, wide in values.widened(move)
+    )
 
 
 def _moves(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
@@ -145,7 +161,7 @@ class Bindings:
                 case ast.Call(func=ast.Attribute(value=value, attr=name), args=args):
                     if name in methods:
                         waiting.append(value)
-                    if name in functions:
+                    if name in functions and (name not in methods or isinstance(value, ast.Name)):
                         waiting += args
                 case ast.Call(func=ast.Name(id=name), args=args) if name in functions:
                     waiting += args
@@ -193,10 +209,10 @@ class _Arrays:
         self._source = source
         self._name = getattr(function, "name", "")
         spec = getattr(function, "args", None)
-        self._parameters = _defaults(spec) if isinstance(spec, ast.arguments) else {}
+        self._parameters = defaults_of(spec) if isinstance(spec, ast.arguments) else {}
 
-    def widened(self, move: ast.Call) -> Iterator[ast.expr]:
-        """What is cast to a known dtype before, or by, a move."""
+    def widened(self, move: ast.Call) -> Iterator[tuple[ast.expr, str]]:
+        """What is cast to a known dtype before, or by, a move, and how the dtype is written."""
         assert isinstance(move.func, ast.Attribute)
         given = next((k.value for k in move.keywords if k.arg == "dtype"), None)
         if given is None and move.func.attr == "to" and len(move.args) > 1:
@@ -205,17 +221,17 @@ class _Arrays:
             if self._names_known_dtype(given) and not any(
                 k.arg == "non_blocking" for k in move.keywords
             ):
-                yield move.func.value
+                yield move.func.value, ast.unparse(given)
             if not isinstance(given, ast.Constant):
                 return
         for one in self._bindings.behind(move.func.value, ELEMENTWISE_METHODS, frozenset()):
             match one:
                 case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in CAST_METHODS:
-                    yield value
+                    yield value, name
                 case ast.Call(func=ast.Attribute(value=value, attr="to" | "type")):
                     every = [*one.args, *(k.value for k in one.keywords)]
                     if len(every) == 1 and self._names_known_dtype(every[0]):
-                        yield value
+                        yield value, ast.unparse(every[0])
 
     def _names_known_dtype(self, node: ast.expr, depth: int = 0) -> bool:
         match node:
@@ -248,49 +264,76 @@ class _Arrays:
 
     def _is_given_dtype(self) -> bool:
         """Whether a call of the function names a dtype."""
-        return bool(self._name) and (
-            re.search(
-                rf"(?<!def )\b{self._name}\((?:[^()]|\([^()]*\))*"
-                r"\b(?:float|double|long|int|half|bool|float\d+|int\d+|bfloat16)\b(?!\()",
-                code_of(self._source),
-            )
-            is not None
+        named = _dtype_names(self._source)
+        return any(
+            not named.isdisjoint(_WORD.findall(given))
+            for given in arguments_of_calls(self._source, self._name)
         )
 
-    def may_be_narrow(self, node: ast.expr) -> bool:
-        """Whether the dtype of an array may be known, and a narrow one."""
+    def may_be_narrow(self, node: ast.expr, wide: str) -> bool:
+        """Whether the dtype of an array may be known, and another than ``wide``."""
         return any(
-            self._tells_dtype(one)
+            self._tells_dtype(one, wide)
             for one in self._bindings.behind(node, _KEEPING, _KEEPING | _TO_ARRAY)
         )
 
-    def _tells_dtype(self, node: ast.expr) -> bool:
+    def _tells_dtype(self, node: ast.expr, wide: str = "") -> bool:
         match node:
             case ast.Compare() | ast.UnaryOp(op=ast.Not() | ast.Invert()):
                 return True
             case ast.Attribute():
-                return self._is_attribute(node) and _NARROW.search(self._around) is not None
+                return self._is_attribute(node) and _MADE_NARROW.search(self._around) is not None
             case ast.Name(id=name) if name in self._parameters:
-                return len(re.findall(rf"(?<!def )\b{self._name}\(", code_of(self._source))) > 0
+                return _MADE_NARROW.search(code_of(self._source)) is not None and (
+                    self._name in UNNAMED
+                    or any(True for _ in arguments_of_calls(self._source, self._name))
+                )
             case ast.Name(id=name):
-                return name not in self._bindings
+                return name not in self._bindings and bool(
+                    re.search(rf"(?m)^{name}\b[^=\n]*=", self._source)
+                )
             case ast.Call(func=func, keywords=keywords, args=args):
                 name = last_name(func)
                 return (
-                    any(keyword.arg == "dtype" for keyword in keywords)
-                    or name in _READERS | _NARROW_METHODS | _FACTORIES
+                    any(k.arg == "dtype" and ast.unparse(k.value) != wide for k in keywords)
+                    or name in _READERS | _NARROW_METHODS
+                    or (name in _FACTORIES and not _is_single(wide))
                     or (name in _TO_ARRAY and len(args) > 1)
                     or (name in ("astype", "to", "type") and any(map(_is_dtype, args)))
-                    or any(one.name == name for one in definitions(self._source))
+                    or (
+                        any(
+                            _gives_narrow(one, wide)
+                            for one in definitions(self._source)
+                            if one.name == name
+                        )
+                    )
                 )
         return False
+
+
+@lru_cache(maxsize=4)
+def _dtype_names(source: str) -> frozenset[str]:
+    """The names of dtypes, and those that a program binds to one."""
+    return _DTYPE_NAMES | frozenset(_BOUND_TO_DTYPE.findall(code_of(source)))
+
+
+def _is_single(wide: str) -> bool:
+    """Whether a dtype is that of what factories make."""
+    return wide.rpartition(".")[2] in ("float", "float32")
+
+
+def _gives_narrow(function: Definition, wide: str) -> bool:
+    """Whether a function of the program may give a narrow array."""
+    if _MADE_NARROW.search(function.text) is not None:
+        return True
+    return not _is_single(wide) and any(f"{name}(" in function.text for name in _FACTORIES)
 
 
 def _is_dtype(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) or (_names_dtype(node) and last_name(node) != "dtype")
 
 
-def _defaults(spec: ast.arguments) -> dict[str, ast.expr | None]:
+def defaults_of(spec: ast.arguments) -> dict[str, ast.expr | None]:
     """The parameters of a function, with their defaults."""
     places = [*spec.posonlyargs, *spec.args]
     found: dict[str, ast.expr | None] = {one.arg: None for one in (*places, *spec.kwonlyargs)}

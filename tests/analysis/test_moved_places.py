@@ -87,6 +87,8 @@ def test_what_is_widened_and_moved(body: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
+        "return torch.zeros(n).to(device, torch.float32)",
+        "y = somewhere(n, dtype=given)\nreturn y.to(device, given)",
         "return read_image(n).to(device).float()",
         "return read_image(n).float()",
         "return x.float().to(device)",
@@ -98,6 +100,14 @@ def test_what_is_widened_and_moved(body: str) -> None:
 )
 def test_what_is_not_widened_before(body: str) -> None:
     assert not passes(moves_what_it_widens, body)
+
+
+def test_what_a_function_of_the_program_gives() -> None:
+    body = "y = make(n)\nreturn y.double().to(device)"
+    assert not passes(moves_what_it_widens, body)
+    assert passes(moves_what_it_widens, body, rest="\n\ndef make(n):\n    return zeros(n)\n")
+    single = body.replace("double", "float")
+    assert not passes(moves_what_it_widens, single, rest="\n\ndef make(n):\n    return zeros(n)\n")
 
 
 def test_what_callers_give_may_be_narrow() -> None:

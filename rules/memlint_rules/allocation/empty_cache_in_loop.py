@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from memlint.analysis.events import Called, Forward, ProgramEnd, ProgramStart
 from memlint.analysis.line_edits import removed
-from memlint.analysis.steps import hook_of_step, step_around
+from memlint.analysis.repeated_places import may_empty_caches
+from memlint.analysis.steps import STEP_HOOKS, hook_of_step, step_around
 from memlint.analysis.uses import uses_in
 from memlint.findings import Applicability, Severity
 from memlint.rule import Draft, DraftFix, Needs, Rule
@@ -105,7 +106,10 @@ class EmptyCacheInLoop(Rule):
     calls = EMPTYING | {POOL, ".backward", "forward"}
     needs = Needs(
         {"empty_cache", "free_all_blocks"},
-        units=[{"empty_cache", "free_all_blocks"}, {"for ", "while ", "_step", "_batch_", "_iter"}],
+        units=[{"for ", "while ", *STEP_HOOKS}],
+        nearest=True,
+        places=may_empty_caches,
+        callers=may_empty_caches,
     )
 
     def check_start(self, program: ProgramStart) -> Iterator[Draft]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
 from memlint.analysis.graphs import BACKWARD
+from memlint.analysis.repeated_places import may_retain_graphs
 from memlint.analysis.retained import needs_graph_again
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Const, must_be
@@ -89,7 +90,11 @@ class RetainGraphInLoop(Rule):
     needs = Needs(
         {"retain_graph"},
         {"backward"},
-        units=[{"retain_graph", "**"}, {"backward"}, {"for ", "while "}],
+        {"for ", "while "},
+        units=[{"for ", "while "}],
+        nearest=True,
+        places=may_retain_graphs,
+        callers=may_retain_graphs,
     )
 
     def check_start(self, program: ProgramStart) -> Iterator[Draft]:

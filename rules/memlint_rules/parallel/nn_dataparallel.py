@@ -10,6 +10,7 @@ from typing import ClassVar
 from memlint.analysis.conditions import named_conditions, names_around, unwrapped_again
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.values import Sequence, Value
+from memlint.analysis.wrapping_places import WRAPPING, may_wrap
 from memlint.findings import Severity
 from memlint.rule import Draft, Needs, Rule
 
@@ -101,7 +102,9 @@ class NnDataparallel(Rule):
     needs = Needs(
         {"DataParallel", "data_parallel"},
         {"torch"},
-        units=[{"DataParallel", "data_parallel"}],
+        units=[WRAPPING],
+        nearest=True,
+        places=may_wrap,
     )
     calls: ClassVar[frozenset[str]] = WRAPPERS | FUNCTIONS
     needs_device = "cuda"

@@ -8,6 +8,7 @@ from math import prod
 
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
 from memlint.analysis.knowledge.array_makers import is_array
+from memlint.analysis.launch_places import LAUNCH, may_launch
 from memlint.analysis.values import Function, Site, Tensor, Value
 from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Related, Rule
@@ -104,7 +105,16 @@ class NumbaCudaHostArray(Rule):
     name = "numba-cuda-host-array"
     severity = Severity.WARNING
     calls = frozenset({"numba.cuda.launch"})
-    needs = Needs({"numba", "cuda.jit"}, {"numpy"}, units=[{"["}], across={"cuda.jit"})
+    needs = Needs(
+        {"numba", "cuda.jit"},
+        {"numpy"},
+        {LAUNCH},
+        units=[{"("}],
+        across={"cuda.jit"},
+        nearest=True,
+        places=may_launch,
+        callers=may_launch,
+    )
     needs_device = "cuda"
 
     def check_start(self, start: ProgramStart) -> Iterator[Draft]:

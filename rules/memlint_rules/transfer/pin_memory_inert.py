@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from memlint.analysis.edits import call_without_keyword
 from memlint.analysis.events import Called, LoaderBuilt
 from memlint.analysis.knowledge.array_makers import is_array
+from memlint.analysis.loader_places import UNPINNED, may_pin_in_vain
 from memlint.analysis.loaders import name_of, pins
 from memlint.analysis.values import (
     Absent,
@@ -94,7 +95,15 @@ class PinMemoryInert(Rule):
     applicability = Applicability.SAFE
     calls = frozenset({".pin_memory"})
     supersedes = ("missing-pin-memory",)
-    needs = Needs({"pin_memory"}, {"torch"}, units=[{"pin_memory"}], classwide=True)
+    needs = Needs(
+        {"pin_memory"},
+        {"torch"},
+        {UNPINNED},
+        units=[{"pin_memory"}],
+        nearest=True,
+        places=may_pin_in_vain,
+        callers=may_pin_in_vain,
+    )
 
     def check_loader(self, loader: LoaderBuilt) -> Iterator[Draft]:
         """A loader whose request for pinned batches has no effect."""

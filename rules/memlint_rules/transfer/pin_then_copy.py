@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.blocking import batch_of
 from memlint.analysis.events import Called, Enclosing, LoaderBuilt, ProgramStart
+from memlint.analysis.loader_places import may_pin_and_copy
 from memlint.analysis.placement import moves_off_host
 from memlint.analysis.values import (
     Absent,
@@ -95,7 +96,15 @@ class PinThenCopy(Rule):
     name = "pin-then-copy"
     severity = Severity.WARNING
     applicability = Applicability.SAFE
-    needs = Needs({"torch"}, {".pin_memory("}, {".to(", ".cuda("}, units=[{".pin_memory("}])
+    needs = Needs(
+        {"torch"},
+        {".pin_memory("},
+        {".to(", ".cuda("},
+        units=[{".pin_memory("}],
+        nearest=True,
+        places=may_pin_and_copy,
+        callers=may_pin_and_copy,
+    )
     calls = frozenset({".to", ".cuda"})
 
     def __init__(self, options: dict[str, object] | None = None) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import HostCopy
+from memlint.analysis.host_copy_places import may_copy_to_host
 from memlint.analysis.interpreter.copies import HOST_COPIES, SWITCH
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
@@ -87,7 +88,15 @@ class UnsafeNonblockingD2h(Rule):
     name = "unsafe-nonblocking-d2h"
     severity = Severity.ERROR
     applicability = Applicability.SAFE
-    needs = Needs({"torch"}, {SWITCH}, {'"cpu', "'cpu", "copy_("}, units=[{SWITCH}])
+    needs = Needs(
+        {"torch"},
+        {SWITCH},
+        {'"cpu', "'cpu", "copy_("},
+        units=[{SWITCH}],
+        nearest=True,
+        places=may_copy_to_host,
+        callers=may_copy_to_host,
+    )
     calls = frozenset({HOST_COPIES})
 
     def check_copy(self, copy: HostCopy) -> Iterator[Draft]:
