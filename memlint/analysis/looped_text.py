@@ -41,18 +41,32 @@ def _loops(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def _found_loops(text: str) -> Iterator[tuple[int, int]]:
+    yield from loop_blocks(text)
+    at = text.find("for ")
+    while at >= 0:
+        # The `for` of a comprehension may stand at the beginning of a line, too.
+        if _indent_of(text, at) is None or not _closes_head(text, at):
+            yield max(at - _BEFORE, 0), at + _AFTER
+        at = text.find("for ", at + 1)
+
+
+def loop_blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Where loops that are statements begin and end."""
     for head in ("for ", "while "):
         at = text.find(head)
         while at >= 0:
-            line = text.rfind("\n", 0, at) + 1
-            before = text[line:at]
-            begins_line = not before.strip() or before.strip() == "async"
-            if begins_line:
-                yield at, _end(text, at, len(before) - len(before.lstrip()))
-            # The `for` of a comprehension may stand at the beginning of a line, too.
-            if head == "for " and not (begins_line and _closes_head(text, at)):
-                yield max(at - _BEFORE, 0), at + _AFTER
+            indent = _indent_of(text, at)
+            if indent is not None:
+                yield at, _end(text, at, indent)
             at = text.find(head, at + 1)
+
+
+def _indent_of(text: str, at: int) -> int | None:
+    """How far a line is indented, if a place is at its beginning."""
+    before = text[text.rfind("\n", 0, at) + 1 : at]
+    if before.strip() not in ("", "async"):
+        return None
+    return len(before) - len(before.lstrip())
 
 
 def _closes_head(text: str, at: int) -> bool:

@@ -10,39 +10,49 @@ from typing import Any, ClassVar
 from memlint.analysis.contractions import MatrixProduct, Products
 from memlint.analysis.elements import Element
 from memlint.analysis.events import Called, Loop, LoopNest, ProgramEnd, ProgramStart
+from memlint.analysis.looped_text import loop_blocks
 from memlint.analysis.values import Symbol, Tensor, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 
 DEPTH = 3
-# The head of a loop, or a line on which something is multiplied with an element.
-_LINE = re.compile(
-    r"^([ \t]*)(?:((?:async )?for|while)\b|(?=[^\n]*(?:\][\w.()]* *\*(?!\*)|\* *[\w.(]+\[)))[^\n]*",
-    re.MULTILINE,
-)
-
-
+# A product with an element. They begin with a plain character, which is found fast.
+_PRODUCTS = (re.compile(r"\][\w.()]* *\*(?!\*)"), re.compile(r"\* *[\w.(]+\["))
 _SUMMED = ("+=", "-=", "sum(", "+ ", "- ", " for ")
+# So far before a product, at most, begins the sum that it is in.
+_NEAR = 400
 
 
 def multiplies_in_deep_loops(text: str) -> bool:
     """Whether elements may be multiplied in loops that are nested three deep."""
-    open_at: list[int] = []
-    product = False
-    for match in _LINE.finditer(text):
-        line, indent = match[0], len(match[1].expandtabs())
-        while open_at and open_at[-1] >= indent:
-            open_at.pop()
-        if match[2] is None:
-            if not any(word in line for word in _SUMMED):
-                continue
-            product = True
-            if len(open_at) + line.count(" for ") >= DEPTH:
-                return True
-        else:
-            several = "product(" in line or "ndindex" in line
-            open_at.extend([indent] * (DEPTH if several else 1))
-    return product and "sum(" in text and text.count("for ") >= DEPTH
+    products = [
+        (found.start(), line)
+        for product in _PRODUCTS
+        for found in product.finditer(text)
+        if any(word in (line := _line_at(text, found.start())) for word in _SUMMED)
+    ]
+    if not products or text.count("for ") + text.count("while ") == 0:
+        return False
+    if text.count("for ") >= DEPTH and any(
+        text.find("sum(", max(at - _NEAR, 0), at) >= 0 for at, _ in products
+    ):
+        return True
+    loops = [(*block, _weight(_line_at(text, block[0]))) for block in loop_blocks(text)]
+    return any(
+        sum(weight for start, end, weight in loops if start <= at < end) + line.count(" for ")
+        >= DEPTH
+        for at, line in products
+    )
+
+
+def _line_at(text: str, at: int) -> str:
+    end = text.find("\n", at)
+    return text[text.rfind("\n", 0, at) + 1 : end if end >= 0 else len(text)]
+
+
+def _weight(head: str) -> int:
+    """How many loops one may stand for."""
+    return DEPTH if "product(" in head or "ndindex" in head else 1
 
 
 class NaiveMatmulLoop(Rule):
