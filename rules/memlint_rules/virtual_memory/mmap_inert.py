@@ -14,6 +14,7 @@ from memlint.analysis.files import (
     mapping_of,
     opened_archive,
 )
+from memlint.analysis.mapping_places import may_map_in_vain
 from memlint.analysis.values import Absent, Const, Value, deps_of, may_be, must_be
 from memlint.findings import Confidence
 from memlint.rule import Draft, Needs, Rule
@@ -107,6 +108,7 @@ class MmapInert(Rule):
         {"numpy", "torch"},
         {"mmap", "npz", "load("},
         values=[{"mmap", "npz"}],
+        places=may_map_in_vain,
     )
 
     def check(self, called: Called) -> Iterator[Draft]:
