@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from memlint.analysis import axes
 from memlint.analysis.events import Argument, KernelLaunch
 from memlint.analysis.extensions import inline_source, reads_bare_memory
+from memlint.analysis.launch_places import may_launch
 from memlint.analysis.triton_kernels import Addresses, flat_pointers
 from memlint.analysis.values import Const, Tensor, Value, alternatives, may_be
 from memlint.findings import Applicability, Confidence, Severity
@@ -22,7 +23,12 @@ COLUMN_MAJOR = re.compile(r"(?i:cblas_|cublas|cusolver|lapack|magma)|[sdcz][a-z0
 SHOWN = 48
 
 
-_LAUNCHES: frozenset[Word] = frozenset(
+# What the kernels and foreign functions in other modules of a project are made by.
+_ABROAD: frozenset[Word] = frozenset(
+    {"triton.jit", "triton.autotune", "triton.heuristics", "gluon.jit", "@triton", "RawKernel",
+     "RawModule", "ctypes", "cpp_extension"}
+)  # fmt: skip
+_LAUNCHES: frozenset[Word] = _ABROAD | frozenset(
     {
         "triton", "RawKernel", "RawModule", "ctypes", "dlopen", "cpp_extension", "torch.ops",
         "all_reduce", "all_gather", "all_to_all", "reduce_scatter", "dist.broadcast",
@@ -30,10 +36,6 @@ _LAUNCHES: frozenset[Word] = frozenset(
         "distributed.reduce", "distributed.gather", "distributed.scatter", "distributed import",
     }
 )  # fmt: skip
-# What the wrappers of kernels in other modules of a project hold.
-_ABROAD: frozenset[Word] = frozenset(
-    {"triton", "RawKernel", "RawModule", "ctypes", "cpp_extension"}
-)
 # Parts of the words above, few enough to be looked for in every file.
 _LIBRARIES = ("triton", "Raw", "ctypes", "dlopen", "cpp_ext", "torch.ops", "dist", "all_", "_sca")
 # What makes a layout other than dense.
@@ -163,6 +165,7 @@ class NoncontiguousIntoKernel(Rule):
         _LAUNCHES,
         _BIRTHS,
         values=[_LAUNCHES | {"]("}, _BIRTHS],
+        places=may_launch,
         across=_ABROAD,
         classwide=True,
     )
