@@ -121,7 +121,7 @@ class Networks:
         self._local: set[str] = {"self"}
         for node in nodes:
             match node:
-                case ast.arg(arg=name):
+                case ast.arg(arg=name) if name != "cls":
                     self._local.add(name)
                 case ast.For() | ast.AsyncFor() | ast.comprehension():
                     self._local.update(
@@ -130,6 +130,8 @@ class Networks:
 
     def are_run_by(self, call: ast.Call) -> bool:
         """Whether a call may run a network."""
+        if not (call.args or call.keywords):
+            return False
         func: ast.expr = call.func
         while isinstance(func, ast.Attribute) and func.attr in ("forward", "module"):
             func = func.value

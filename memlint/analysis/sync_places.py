@@ -20,7 +20,7 @@ from memlint.analysis.leading_names import (
     definitions,
     leading_to,
 )
-from memlint.analysis.uses import children, dotted, walk
+from memlint.analysis.uses import dotted, walk
 
 _TRAINS = frozenset({"backward", "manual_backward", "zero_grad"})
 TRAINING_CALL = re.compile(r"(?<!def )\b(?:manual_backward|backward|zero_grad)\s*\(")
@@ -65,13 +65,17 @@ def may_wait(function: ast.AST, around: str, source: str) -> bool:
     del around
     if not _knows_cuda(source):
         return False
-    loops = list(_outermost(function))
-    if not loops:
+    nodes = walk(function)
+    calls = _calls_in_loops(nodes)
+    if not calls:
         return False
-    if any(_trains(loop, source) for loop in loops):
+    if _train(calls, source):
         return True
-    values = _Values(function, source)
-    return any(_reads_parts_or_picks(loop, values, source) for loop in loops)
+    reads = [one for call in calls for one in _read_by(call, source)]
+    if not reads:
+        return False
+    values = _Values(function, nodes, source)
+    return any(values.is_part_or_pick(one) for one in reads)
 
 
 @lru_cache(maxsize=4)
@@ -81,20 +85,23 @@ def _knows_cuda(source: str) -> bool:
     return any(word in code for word in _DEVICES) or _NUMBERED.search(code) is not None
 
 
-def _outermost(function: ast.AST) -> Iterator[ast.AST]:
-    for node in children(function):
-        if isinstance(node, _LOOPS):
-            yield node
-        else:
-            yield from _outermost(node)
+def _calls_in_loops(nodes: Iterable[ast.AST]) -> list[ast.Call]:
+    """The calls that stand in loops, of the nodes of a function, those further up first."""
+    inside: set[int] = set()
+    found: list[ast.Call] = []
+    for loop in nodes:
+        if isinstance(loop, _LOOPS) and id(loop) not in inside:
+            below = walk(loop)
+            inside.update(id(one) for one in below if isinstance(one, _LOOPS))
+            found += [one for one in below if isinstance(one, ast.Call)]
+    return found
 
 
-def _trains(loop: ast.AST, source: str) -> bool:
-    """Whether a loop trains, or calls what does, and reads anything."""
+def _train(calls: list[ast.Call], source: str) -> bool:
+    """Whether one of the calls of a loop trains, or leads to what does."""
     if not ("backward" in source or "zero_grad" in source):
         return False
     training = leading_to(source, TRAINING_CALL)
-    calls = [node for node in walk(loop) if isinstance(node, ast.Call)]
     names = {last_name(call.func) for call in calls}
     return bool(names & (_TRAINS | training)) or (
         called_otherwise(source, training) and any(_may_be_handed(call.func) for call in calls)
@@ -108,16 +115,6 @@ def _may_be_handed(callee: ast.expr) -> bool:
         and isinstance(callee.value, ast.Name)
         and callee.value.id == "self"
     )
-
-
-def _reads_parts_or_picks(loop: ast.AST, values: _Values, source: str) -> bool:
-    """Whether a loop reads parts of a tensor, or what is picked from one."""
-    for call in walk(loop):
-        if isinstance(call, ast.Call) and any(
-            values.is_part_or_pick(one) for one in _read_by(call, source)
-        ):
-            return True
-    return False
 
 
 def _read_by(call: ast.Call, source: str) -> Iterable[ast.expr]:
@@ -166,7 +163,7 @@ def _names_host(call: ast.Call, source: str) -> bool:
 class _Values:
     """Where the values of a function come from, up to views of them."""
 
-    def __init__(self, function: ast.AST, source: str) -> None:
+    def __init__(self, function: ast.AST, nodes: Iterable[ast.AST], source: str) -> None:
         self._bound: dict[str, list[ast.expr]] = {}
         self._iterated: dict[str, list[ast.expr]] = {}
         self._inner: set[str] = set()
@@ -176,7 +173,7 @@ class _Values:
         )
         called = source.count(f"{getattr(function, 'name', '')}(") > 1
         self._own = own if called else set[str]()
-        for node in walk(function):
+        for node in nodes:
             match node:
                 case ast.Assign(targets=targets, value=value):
                     for target in targets:
