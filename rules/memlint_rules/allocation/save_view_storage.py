@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.parts import Part, parts_of
+from memlint.analysis.saved_part_places import may_save_part
 from memlint.analysis.values import Instance, Object, Unknown, Value, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
@@ -101,6 +102,7 @@ class SaveViewStorage(Rule):
             },
             {"[", "for ", "chunk", "split", "narrow", "unbind", "select"},
         ],
+        places=may_save_part,
     )
 
     def check_start(self, program: ProgramStart) -> Iterator[Draft]:
