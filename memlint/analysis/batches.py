@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from memlint.analysis.loader_calls import may_make_loader
 from memlint.rule import Needs
 
 MADE = re.compile(r"DataLoader\s*\(")
@@ -27,4 +28,5 @@ LOADERS_THAT_FEED_CUDA = Needs(
     also={"pin_memory"},
     across={MADE},
     classwide=True,
+    places=may_make_loader,
 )

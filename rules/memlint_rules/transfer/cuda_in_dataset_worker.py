@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlint.analysis.events import LoaderBuilt, Transfer
+from memlint.analysis.loader_calls import may_start_workers
 from memlint.analysis.loaders import has_workers, name_of
 from memlint.analysis.values import Absent, devices_of, leaves
 from memlint.findings import Confidence, Severity
@@ -115,6 +116,7 @@ class CudaInDatasetWorker(Rule):
         units=[{"DataLoader"}],
         across={"__getitem__", "__iter__", "collate"},
         classwide=True,
+        places=may_start_workers,
     )
     needs_device = "cuda"
 

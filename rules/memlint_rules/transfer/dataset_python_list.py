@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlint.analysis.events import DatasetAttribute, LoaderBuilt
+from memlint.analysis.loader_calls import may_start_workers
 from memlint.analysis.loaders import has_workers, name_of
 from memlint.analysis.values import Absent, constants
 from memlint.findings import Confidence, Severity
@@ -131,6 +132,7 @@ class DatasetPythonList(Rule):
         # The dataset, and helper functions that list its samples, may be imported.
         across={"__getitem__", "__iter__", "open(", "glob", "listdir"},
         classwide=True,
+        places=may_start_workers,
     )
 
     def check(self, kept: DatasetAttribute) -> Iterator[Draft]:
