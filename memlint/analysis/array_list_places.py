@@ -7,14 +7,13 @@ import re
 from collections.abc import Callable
 
 from memlint.analysis.definitions_text import callers_hold, leads_to
+from memlint.analysis.imported_names import full_name
 from memlint.analysis.knowledge.array_makers import SEVERAL
-from memlint.analysis.last_name import last_name
-from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk, path_of
+from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk
 from memlint.analysis.uses import walk
 
 # Where arrays of NumPy come from.
 ARRAYS = re.compile(r"\bnp\.|numpy|imread|\bcv2\.|toarray|get_fdata")
-_ALIAS = re.compile(r"\b(tensor|as_tensor|\w*Tensor) as (\w+)")
 _MAKER = re.compile(r"(?:tensor|as_tensor|asarray|(?:Float|Double|Long|Int|Short|Byte)?Tensor)$")
 _MODULES = frozenset({"np", "numpy", "cv2", "scipy", "sp", "skimage", "imageio"})
 _ARRAY_METHODS = frozenset({"numpy", "toarray", "get_fdata", "imread"})
@@ -30,9 +29,8 @@ _CALLED = "called:"
 
 def may_be_of_arrays(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function may make a tensor of a list of arrays."""
-    makers = frozenset(alias for _, alias in _ALIAS.findall(source))
     made = frozenset(
-        one for one in walk(function) if isinstance(one, ast.Call) and _makes(one, makers)
+        one for one in walk(function) if isinstance(one, ast.Call) and _makes(one, source)
     )
     if not made:
         return False
@@ -40,15 +38,15 @@ def may_be_of_arrays(function: ast.AST, around: str, source: str) -> bool:
     return _is_annotated(function) or _Lists(function, around, source, made).found(module)
 
 
-def _makes(call: ast.Call, makers: frozenset[str]) -> bool:
+def _makes(call: ast.Call, source: str) -> bool:
     """Whether a call makes a tensor of something that may be a list."""
-    name = last_name(call.func)
-    if not (_MAKER.match(name) or name in makers):
-        return False
-    if path_of(call.func).partition(".")[0] in _MODULES:
-        return False
     given = [*call.args[:1], *(one.value for one in call.keywords if one.arg == "data")]
-    return bool(given) and not isinstance(given[0], ast.Constant)
+    if not given or isinstance(given[0], ast.Constant):
+        return False
+    full = full_name(call.func, source)
+    if _MAKER.match(full.rpartition(".")[2]) is None:
+        return False
+    return full.partition(".")[0] not in _MODULES
 
 
 def _is_annotated(function: ast.AST) -> bool:
@@ -117,13 +115,13 @@ class _Lists:
 
     def _called(self, node: ast.Call, of: Callable[[ast.expr], Marks]) -> Marks | None:
         func = node.func
-        name = last_name(func)
+        full = full_name(func, self._source)
+        base, name = full.partition(".")[0], full.rpartition(".")[2]
         given = [of(one) for one in (*node.args, *(one.value for one in node.keywords))]
         if node in self._made:
             data = [*node.args[:1], *(one.value for one in node.keywords if one.arg == "data")]
             self._given.add(of(data[0]))
             return NONE
-        base = path_of(func).partition(".")[0]
         if name in _NUMBERS or base in ("torch", "th", "F"):
             return NONE
         if base in _MODULES or name in _ARRAY_METHODS:

@@ -7,14 +7,12 @@ operation that needs none.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable
-from functools import lru_cache
 
 from memlint.analysis.copies import KEEPERS, MAKERS
 from memlint.analysis.elementwise_copies import ELEMENTWISE
-from memlint.analysis.last_name import last_name
-from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk, path_of
+from memlint.analysis.imported_names import full_name, imported
+from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk
 from memlint.analysis.uses import Uses, walk
 
 _EXCHANGING = frozenset(
@@ -27,7 +25,7 @@ _VIEWS = frozenset({"t", "transpose", "permute", "T", "mT"})
 _ARITHMETIC = frozenset({"Add", "Sub", "Mult", "Div", "Pow", "USub", "MatMult"})
 _ELEMENTWISE = frozenset(name.rpartition(".")[2] for name in ELEMENTWISE)
 _DENSE = frozenset(name.rpartition(".")[2] for name in MAKERS | KEEPERS)
-_LIBRARIES = frozenset({"torch", "th", "F", "nn", "np", "numpy"})
+_LIBRARIES = frozenset({"torch", "th", "F", "nn", "np", "numpy", "einops"})
 # Functions that programs import by their names.
 _KNOWN = _ELEMENTWISE | {"rearrange", "einsum", "reshape", "list", "tuple", "zip", "reversed"}
 # What may copy, and is dense then.
@@ -55,9 +53,8 @@ def may_be_redundant(function: ast.AST, around: str, source: str) -> bool:
     made.walk(module)
     if made.copied_again:
         return True
-    names = _aliases(source)
     uses = Uses(module)
-    return any(_taken_without_need(one, uses, names, _FOLLOWED) for one in copies)  # type: ignore[arg-type]
+    return any(_taken_without_need(one, uses, source, _FOLLOWED) for one in copies)  # type: ignore[arg-type]
 
 
 def _is_copy(node: ast.AST) -> bool:
@@ -68,16 +65,7 @@ def _is_copy(node: ast.AST) -> bool:
     return not any(getattr(one, "attr", "") in _FORMATS for one in asked)
 
 
-@lru_cache(maxsize=4)
-def _aliases(source: str) -> frozenset[str]:
-    """What takes copies, under the names that a program knows it by."""
-    found = re.findall(r"\b(\w+) as (\w+)", source) + [
-        (name, alias) for alias, name in re.findall(r"^\s*(\w+) *= *[\w.]*?(\w+)$", source, re.M)
-    ]
-    return _TAKING | {alias for name, alias in found if name in _TAKING}
-
-
-def _taken_without_need(node: ast.expr, uses: Uses, names: frozenset[str], followed: int) -> bool:
+def _taken_without_need(node: ast.expr, uses: Uses, source: str, followed: int) -> bool:
     """Whether nothing but one operation that needs no copy takes the value of an expression."""
     taken = uses.of(node)
     if len(taken) != 1 or followed == 0:
@@ -85,18 +73,19 @@ def _taken_without_need(node: ast.expr, uses: Uses, names: frozenset[str], follo
     use = taken[0]
     if use.kind == "operand":
         return use.name in _ARITHMETIC
-    name = use.name.rpartition(".")[2]
+    root, dot, rest = use.name.partition(".")
+    name = (imported(source).get(root, root) + dot + rest).rpartition(".")[2]
     if use.kind == "attribute" and name in _VIEWS:
         return isinstance(use.node, ast.expr) and _taken_without_need(
-            use.node, uses, names, followed - 1
+            use.node, uses, source, followed - 1
         )
     if use.kind not in ("receiver", "argument"):
         return False
     if name in _VIEWS:
         return isinstance(use.node, ast.expr) and _taken_without_need(
-            use.node, uses, names, followed - 1
+            use.node, uses, source, followed - 1
         )
-    return name in names
+    return name in _TAKING
 
 
 class _Made:
@@ -128,7 +117,8 @@ class _Made:
 
     def _called(self, node: ast.Call, of: Callable[[ast.expr], Marks]) -> Marks | None:
         func = node.func
-        name = last_name(func)
+        full = full_name(func, self._source)
+        name = full.rpartition(".")[2]
         given = NONE.union(*map(of, [*node.args, *(one.value for one in node.keywords)]))
         receiver = of(func.value) if isinstance(func, ast.Attribute) else of(func)
         if _is_copy(node):
@@ -140,10 +130,10 @@ class _Made:
             return NONE
         if f"def {name}(" in self._source:
             return frozenset({OUTER + name})  # what is made elsewhere is not told
-        return self._made_by(func, name, receiver, given)
+        return self._made_by(func, full, receiver, given)
 
-    def _made_by(self, func: ast.expr, name: str, receiver: Marks, given: Marks) -> Marks:
-        base = path_of(func).partition(".")[0]
+    def _made_by(self, func: ast.expr, full: str, receiver: Marks, given: Marks) -> Marks:
+        base, name = full.partition(".")[0], full.rpartition(".")[2]
         if name in _DENSE or base == "self":
             return frozenset({_MADE})  # of itself, or it is a layer
         if base in _LIBRARIES and name not in _ELEMENTWISE:

@@ -12,9 +12,10 @@ from collections.abc import Callable
 
 from memlint.analysis.casts import is_cast_at_once
 from memlint.analysis.definitions_text import callers_hold, leads_to, names_behind
+from memlint.analysis.imported_names import full_name
 from memlint.analysis.knowledge.float64 import DRAWN, MAKERS, STRONG_SCALARS
 from memlint.analysis.last_name import last_name
-from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk, path_of
+from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk
 from memlint.analysis.uses import Uses, walk
 
 _TENSOR_MAKERS = frozenset({"from_numpy", "tensor", "as_tensor", "asarray"})
@@ -28,8 +29,7 @@ _SOURCES = (
     | _STRONG
 )
 _SOURCE = re.compile(rf"\b(?:{'|'.join(sorted(_SOURCES | _ARRAYS))})\s*\(")
-_ALIAS = re.compile(r"\b(from_numpy|as_tensor|tensor|asarray) as (\w+)")
-_OTHER_MODULES = frozenset({"torch", "th", "math", "F", "tf", "jnp"})
+_OTHER_MODULES = frozenset({"torch", "th", "math", "F", "tf", "jnp", "jax"})
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _NO_ARRAYS = frozenset({"shape", "ndim", "dtype", "size", "len", "range", "item", "tolist"})
 _DEFAULT = "default"
@@ -40,11 +40,10 @@ _CALLED = "called:"
 
 def may_be_float64(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function may make float64 by default."""
-    makers = _TENSOR_MAKERS | {alias for _, alias in _ALIAS.findall(source)}
-    nodes = walk(function)
-    made = {one for one in nodes if isinstance(one, ast.Call) and _makes_tensor(one, makers)}
+    calls = [one for one in walk(function) if isinstance(one, ast.Call)]
+    made = {one for one in calls if _makes_tensor(one, source)}
     single = "float32" in source
-    if not made and not (single and any(map(_is_strong, nodes))):
+    if not made and not (single and any(_is_strong(one, source) for one in calls)):
         return False
     module = function if isinstance(function, ast.Module) else ast.Module([function], [])  # type: ignore[list-item]
     if made:
@@ -53,24 +52,22 @@ def may_be_float64(function: ast.AST, around: str, source: str) -> bool:
     return _Arrays(function, around, source, frozenset(made), single=single).found(module)
 
 
-def _makes_tensor(call: ast.Call, makers: frozenset[str]) -> bool:
+def _makes_tensor(call: ast.Call, source: str) -> bool:
     """Whether a call makes a tensor of something, and names no dtype."""
-    name = last_name(call.func)
-    if name not in makers or not call.args or isinstance(call.args[0], ast.Constant):
+    if not call.args or isinstance(call.args[0], ast.Constant):
         return False
-    if name == "asarray" and path_of(call.func).partition(".")[0] in ("np", "numpy", "jnp"):
+    full = full_name(call.func, source)
+    base, name = full.partition(".")[0], full.rpartition(".")[2]
+    if name not in _TENSOR_MAKERS or (name == "asarray" and base in ("np", "numpy", "jnp", "jax")):
         return False
     if any(one.arg in ("dtype", None) for one in call.keywords):
         return False
     return len(call.args) == 1 or name == "from_numpy"
 
 
-def _is_strong(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Call)
-        and last_name(node.func) in _STRONG
-        and path_of(node.func).partition(".")[0] not in _OTHER_MODULES
-    )
+def _is_strong(call: ast.Call, source: str) -> bool:
+    full = full_name(call.func, source)
+    return full.rpartition(".")[2] in _STRONG and full.partition(".")[0] not in _OTHER_MODULES
 
 
 class _Arrays:
@@ -126,7 +123,8 @@ class _Arrays:
 
     def _called(self, node: ast.Call, of: Callable[[ast.expr], Marks]) -> Marks | None:
         func = node.func
-        name = last_name(func)
+        full = full_name(func, self._source)
+        base, name = full.partition(".")[0], full.rpartition(".")[2]
         given = NONE.union(*map(of, [*node.args, *(one.value for one in node.keywords)]))
         if node in self._made:
             self._arrived |= of(node.args[0])
@@ -138,7 +136,7 @@ class _Arrays:
             asked = node.args[0] if node.args else asked
         if asked is not None and "float" in ast.unparse(asked):
             return frozenset({_SINGLE}) if "32" in ast.unparse(asked) else NONE
-        if path_of(func).partition(".")[0] in _OTHER_MODULES:
+        if base in _OTHER_MODULES:
             return given - {_STRONG_MARK}
         if name in _STRONG:
             return given | {_STRONG_MARK, _DEFAULT}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from memlint.analysis.definitions_text import CALLED_AS_OBJECT, definitions
+from memlint.analysis.imported_names import full_name
 from memlint.analysis.last_name import last_name
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk, path_of
 from memlint.analysis.parts import ON_HOST, SAME, SPLITS, TENSOR_METHODS
@@ -95,7 +96,9 @@ class _Parts:
         return None
 
     def _called(self, node: ast.Call, of: Callable[[ast.expr], Marks]) -> Marks | None:
-        func, name = node.func, last_name(node.func)
+        func = node.func
+        full = full_name(func, self._source)
+        base, name = full.partition(".")[0], full.rpartition(".")[2]
         given = [*node.args, *(one.value for one in node.keywords)]
         receiver = of(func.value) if isinstance(func, ast.Attribute) else NONE
         if _writes(node, self._names, self._sends):
@@ -107,7 +110,7 @@ class _Parts:
             self.handed.setdefault(name, set()).update(
                 self._with_loops(one, of(one)) for one in given
             )
-        if path_of(func).partition(".")[0] in _LIBRARY | self._names:
+        if base in _LIBRARY:
             kept = inner if name in _SPLITS | _SAME else NONE
             return kept | {_TENSOR} | ({_PART} if name in _SPLITS else NONE)
         if isinstance(func, ast.Attribute) and name in _SPLITS | _SAME | _TENSOR_METHODS:

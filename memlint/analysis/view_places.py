@@ -14,8 +14,8 @@ from memlint.analysis.definitions_text import (
     names_behind,
     owner_of,
 )
-from memlint.analysis.last_name import last_name
-from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk, path_of
+from memlint.analysis.imported_names import full_name
+from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk
 from memlint.analysis.uses import walk
 
 TRANSPOSING = frozenset(
@@ -91,7 +91,8 @@ class _Function:
 
     def _called(self, node: ast.Call, of: Callable[[ast.expr], Marks]) -> Marks | None:
         func = node.func
-        name = last_name(func)
+        full = full_name(func, self._source)
+        name = full.rpartition(".")[2]
         given = NONE.union(*(of(one) for one in _arguments(node)))
         receiver = of(func.value) if isinstance(func, ast.Attribute) else of(func)
         if name in _VIEWING and isinstance(func, ast.Attribute):
@@ -101,7 +102,7 @@ class _Function:
             return receiver | given | {_EXCHANGED}
         if name in _DENSE or self._is_dense_layer(func):
             return NONE
-        if _EXCHANGED in given and _LIBRARY.match(path_of(func)) is None:
+        if _EXCHANGED in given and _LIBRARY.match(full) is None:
             self._note_handed(name, node, of)
         return receiver | given | {_CALLED + name}
 

@@ -61,3 +61,5 @@ def test_what_is_elsewhere() -> None:
     assert makes("return torch.tensor(self.rows)", "    self.rows.append(np.eye(3))\n")
     assert not makes("return torch.tensor(self.rows)", "    np.eye(3)\n")
     assert makes("return make([np.eye(3)])", "from torch import tensor as make\n")
+    assert makes("return torch.tensor([asarray(x)])", "from numpy import asarray\n")
+    assert makes("return torch.tensor([onp.load(x)])", "import numpy as onp\n")

@@ -75,3 +75,4 @@ def test_what_names_hold() -> None:
     assert makes("return torch.tensor(self.table)", "self.table = np.ones(3)")
     assert not makes("return torch.tensor(self.table)", "self.table = np.load(3)")
     assert makes("return make(np.ones(3))", "from torch import from_numpy as make")
+    assert makes("return torch.tensor(blank(3))", "from numpy import zeros as blank\n")

@@ -96,3 +96,10 @@ def test_attributes_that_other_methods_set() -> None:
     text = "class A:\n    def f(self, x):\n        return self.kept.view(-1)\n"
     assert views(text, "    def g(self, x):\n        self.kept = x.t()\n")
     assert not views(text, "    def g(self, x):\n        self.kept = x\n")
+
+
+def test_other_names_of_what_exchanges() -> None:
+    assert views(
+        body("return turn(x, 'a b -> b a').view(-1)"), "from einops import rearrange as turn\n"
+    )
+    assert not views(body("return turn(x, 'a b -> b a').view(-1)"))
