@@ -131,6 +131,8 @@ class ChannelsLastMismatch(Rule):
         nearest=True,
         places=may_densify,
         callers=may_hand_on,
+        # A method that cuts modules out of its model: what is left is not known then.
+        also={re.compile(r"self\.(\w+) = self\.\1\[")},
         # Whose model is converted, and which operations undo that, the whole program tells.
         whole={"torch.channels_last", "import channels_last"},
     )
