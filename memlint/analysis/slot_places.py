@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from memlint.analysis.leading_names import code_of, definitions
 from memlint.analysis.looped_text import called_in_loops
@@ -15,21 +16,22 @@ from memlint.analysis.uses import children, walk
 # Loops whose iterations workers share out, and methods that these run without being named.
 _PARALLEL = ("prange", "pndindex")
 _UNNAMED = frozenset({"run", "__call__"})
+_HANDED = re.compile(r"(?:[=(,\[:]|\breturn\b)\s*(?:\w+\.)*(\w+)\s*(?=[,)\n\]}])")
+_LAMBDA = re.compile(r"lambda[^\n]*")
+_CALLED = re.compile(r"\b(\w+)\(")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def may_store_again(function: ast.AST, around: str, source: str) -> bool:
     """Whether a loop in a function, or one that calls it, stores into an element whose index
     that loop does not count, and whether workers may run it."""
-    if any(True for _ in _stores(function, None)):
-        return _may_run_in_workers(function, source)
+    if not any(True for _ in _stored_at(function)):
+        return False
     name = getattr(function, "name", "")
-    return (
-        bool(name)
-        and any(True for _ in _stored_at(function))
-        and called_in_loops(source, name)
-        and _may_run_in_workers(function, source)
+    again = any(True for _ in _stores(function, None)) or (
+        bool(name) and called_in_loops(source, name)
     )
+    return again and _may_run_in_workers(function, source)
 
 
 def _may_run_in_workers(function: ast.AST, source: str) -> bool:
@@ -37,24 +39,23 @@ def _may_run_in_workers(function: ast.AST, source: str) -> bool:
     if any(word in source for word in _PARALLEL):
         return True
     names = {one.name for one in walk(function) if isinstance(one, ast.FunctionDef)}
-    fresh = names
+    return not names.isdisjoint(_run_by_workers(source))
+
+
+@lru_cache(maxsize=4)
+def _run_by_workers(source: str) -> frozenset[str]:
+    """The functions that are handed on, or run without being named, and what these call."""
+    calls: dict[str, set[str]] = {}
+    for one in definitions(source):
+        calls.setdefault(one.name, set()).update(_CALLED.findall(one.text))
+    code = code_of(source)
+    found = {*_HANDED.findall(code), *_UNNAMED}
+    found.update(name for text in _LAMBDA.findall(code) for name in _CALLED.findall(text))
+    fresh = found & calls.keys()
     while fresh:
-        if not fresh.isdisjoint(_UNNAMED) or _is_handed_on(fresh, source):
-            return True
-        calls = re.compile(rf"\b(?:{'|'.join(sorted(fresh))})\(")
-        found = {one.name for one in definitions(source) if calls.search(one.text)}
-        fresh = found - names
-        names |= found
-    return False
-
-
-def _is_handed_on(names: set[str], source: str) -> bool:
-    any_name = "|".join(sorted(names))
-    handed = re.compile(
-        rf"(?:[=(,\[:]|\breturn\b)\s*(?:\w+\.)*(?:{any_name})\s*(?=[,)\n\]}}])|"
-        rf"lambda[^\n]*\b(?:{any_name})\("
-    )
-    return handed.search(code_of(source)) is not None
+        fresh = {name for one in fresh for name in calls[one]} & calls.keys() - found
+        found |= fresh
+    return frozenset(found)
 
 
 def _stored_at(function: ast.AST) -> Iterator[ast.AST]:
