@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import ast
 import re
-import textwrap
 from dataclasses import dataclass
 from functools import lru_cache
 
 _HEAD = re.compile(r"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+(\w+)", re.MULTILINE)
+_TEXT = re.compile(r"\"\"\"[\s\S]*?\"\"\"|\'\'\'[\s\S]*?\'\'\'")
 _LINE = re.compile(r"^([ \t]*)[^\s#)\]}]", re.MULTILINE)
 _SETTING = re.compile(
     r"^[ \t]*([\w.][\w., \t]*?)(?:[ \t]*:[^=\n]*)?[ \t]*=(?!=)[ \t]*"
@@ -44,10 +44,12 @@ class FunctionText:
 
     def parsed(self) -> ast.AST | None:
         """The function; ``None`` where its lines were not told right."""
+        inside = self.text[:1].isspace()
         try:
-            return ast.parse(textwrap.dedent(self.text)).body[0]
+            found = ast.parse(f"if True:\n{self.text}" if inside else self.text).body[0]
         except SyntaxError:
             return None
+        return found.body[0] if isinstance(found, ast.If) else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,9 @@ def definitions(source: str) -> Definitions:
     owners: list[tuple[int, str]] = []
     functions, outside = [], []
     position = 0
-    for head in _HEAD.finditer(source):
+    # Lines of a text may stand anywhere.
+    code = _TEXT.sub(lambda text: "x" * len(text[0]), source)
+    for head in _HEAD.finditer(code):
         if head.start() < position:
             continue  # nested
         indent = len(head[1])
@@ -76,7 +80,7 @@ def definitions(source: str) -> Definitions:
         if head[2] == "class":
             owners.append((indent, head[3]))
             continue
-        end = _end(source, head.end(), indent)
+        end = _end(code, head.end(), indent)
         owner = owners[-1][1] if owners else ""
         functions.append(FunctionText(head[3], owner, source[head.start() : end]))
         outside.append(source[position : head.start()])

@@ -81,7 +81,9 @@ class _Parts:
         }
         walker = MarkWalk(self._step)
         walker.run(module)
-        self.returned = walker.state.get(getattr(function, "name", ""), NONE)
+        name = getattr(function, "name", "")
+        every = NONE.union(*walker.state.values())
+        self.returned = walker.state.get(name, NONE) if name else every
 
     def _step(self, node: ast.expr, of: Callable[[ast.expr], Marks]) -> Marks | None:
         match node:
@@ -193,9 +195,8 @@ def _functions(source: str, name: str, word: str) -> Iterator[_Parts]:
     known = definitions(source)
     for one in known.functions:
         if (name and one.name == name) or (word and word in one.text):
-            parsed = one.parsed()
-            if parsed is not None:
-                yield _Parts(parsed, source)
+            # What cannot be told from its lines is looked at with all that is around it.
+            yield _Parts(one.parsed() or ast.parse(source), source)
     if word and word in known.outside:
         tree = ast.parse(source)
         loose = [one for one in tree.body if not isinstance(one, (ast.FunctionDef, ast.ClassDef))]

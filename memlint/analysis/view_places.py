@@ -22,7 +22,10 @@ TRANSPOSING = frozenset(
     {"transpose", "permute", "t", "T", "mT", "H", "mH", "movedim", "moveaxis", "swapaxes",
      "swapdims", "rearrange", "einsum", "adjoint"}
 )  # fmt: skip
-_WORD = re.compile(rf"\b(?:{'|'.join(sorted(TRANSPOSING))})\b")
+_WORD = re.compile(
+    rf"\b(?:{'|'.join(sorted(one for one in TRANSPOSING if len(one) > 2))})\b|\.(?:t|T|mT|H|mH)\b"
+)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _VIEWING = frozenset({"view", "view_as"})
 # Whose results are dense, or no tensors.
 _DENSE = frozenset(
@@ -154,14 +157,25 @@ class _Program:
         texts = [one for one in self._definitions.functions if word in one.text]
         functions = [self._function(one) for one in texts if _WORD.search(one.text)]
         outside = self._definitions.outside
-        if None in functions or (word in outside and _WORD.search(outside)):
+        if word in outside and _WORD.search(outside):
+            functions.append(self._loose)
+        if None in functions:
             functions += self._every
         return (one for one in functions if one is not None)
 
     @cached_property
+    def _tree(self) -> ast.Module:
+        return ast.parse(self._source)
+
+    @cached_property
+    def _loose(self) -> _Function:
+        """The code outside of functions."""
+        body = [one for one in self._tree.body if not isinstance(one, _DEFINITIONS)]
+        return _Function(ast.Module(body, []), self._source)
+
+    @cached_property
     def _every(self) -> list[_Function]:
-        tree = ast.parse(self._source)
-        return [_Function(one, self._source) for one in [tree, *_functions_in(tree)]]
+        return [_Function(one, self._source) for one in _functions_in(self._tree)]
 
     def _gives(self, text: FunctionText) -> bool:
         """Whether a function returns what may have exchanged axes."""

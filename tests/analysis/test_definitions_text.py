@@ -1,0 +1,103 @@
+"""Functions by the lines of a source, and what they are called by."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from memlint.analysis.definitions_text import (
+    callers_hold,
+    definitions,
+    leads_to,
+    names_behind,
+    owner_of,
+)
+
+SOURCE = '''import torch
+
+
+@decorated
+def first(
+    x,
+) -> int:
+    """One
+without margin."""
+    def inner(y):
+        return y
+# a comment at the margin
+    return second(x)
+
+
+class Net(Base):
+    size = 3
+
+    def forward(self, x):
+        return third(x)
+
+    # a comment between
+    async def fetch(self):
+        return self.net(1)
+
+    def __init__(self):
+        self.net = Other(3)
+        self.layers = ModuleList([
+            Block(3),
+        ])
+
+
+for block in net.layers:
+    first(block)
+'''
+
+
+def test_functions_and_what_is_outside() -> None:
+    known = definitions(SOURCE)
+    names = [(one.owner, one.name, one.called) for one in known.functions]
+    assert names == [
+        ("", "first", "first"),
+        ("Net", "forward", "Net"),
+        ("Net", "fetch", "fetch"),
+        ("Net", "__init__", "__init__"),
+    ]
+    assert "size = 3" in known.outside
+    assert "first(block)" in known.outside
+    assert "return" not in known.outside
+
+
+def test_each_function_can_be_parsed() -> None:
+    for one in definitions(SOURCE).functions:
+        parsed = one.parsed()
+        assert isinstance(parsed, (ast.FunctionDef, ast.AsyncFunctionDef))
+        assert parsed.name == one.name
+
+
+def test_what_cannot_be_parsed_is_none() -> None:
+    (broken,) = definitions("def f(x):\n    return (\n").functions
+    assert broken.parsed() is None
+
+
+def test_names_behind_a_name() -> None:
+    assert "Other" in names_behind("net", SOURCE)
+    assert {"layers", "Block"} <= names_behind("block", SOURCE)
+    assert "Base" not in names_behind("block", SOURCE)
+    assert "Block" not in names_behind("net", SOURCE)
+
+
+def test_callers_and_what_they_hold() -> None:
+    function = ast.parse("def first(x): pass").body[0]
+    assert callers_hold(function, "", re.compile("block"), SOURCE)
+    assert not callers_hold(function, "", re.compile("third"), SOURCE)
+
+
+def test_what_a_function_leads_to() -> None:
+    source = (
+        "def a():\n    b()\n\ndef b():\n    c()\n\ndef c():\n    word()\n\ndef d():\n    pass\n"
+    )
+    assert leads_to("a", re.compile("word"), source)
+    assert not leads_to("d", re.compile("word"), source)
+
+
+def test_the_class_of_a_method() -> None:
+    assert owner_of("class Net(Base):\n    def f(self): pass") == "Net"
+    assert owner_of("@decorated\nclass Net:\n    pass") == "Net"
+    assert owner_of("def f(): pass") == ""
