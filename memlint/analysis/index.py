@@ -203,6 +203,7 @@ class _Graph:
         self._methods: dict[str, list[Unit]] = {}
         self._behind_dot: dict[str, list[Unit]] = {}
         self._bare: dict[str, list[Unit]] = {}
+        self._around: dict[str, str] = {}
         for unit in units:
             if unit.owner:
                 self._methods.setdefault(unit.owner, []).append(unit)
@@ -282,7 +283,9 @@ class _Graph:
         """The text of a unit, or of all methods of its class."""
         if not unit.owner:
             return unit.text
-        return "\n".join(one.text for one in self._methods[unit.owner])
+        if unit.owner not in self._around:
+            self._around[unit.owner] = "\n".join(u.text for u in self._methods[unit.owner])
+        return self._around[unit.owner]
 
 
 def _passes(test: UnitTest | None, unit: Unit, graph: _Graph, source: str) -> bool:

@@ -49,7 +49,7 @@ def _in_bytes(word: Word) -> _Sign:
     if isinstance(word, str):
         return word.encode()
     if isinstance(word, re.Pattern):
-        return re.compile(word.pattern.encode()).search
+        return re.compile(word.pattern.encode(), word.flags & ~re.UNICODE).search
     return lambda data: word(data.decode("latin-1"))
 
 
