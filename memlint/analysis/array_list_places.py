@@ -10,7 +10,7 @@ from memlint.analysis.definitions_text import callers_hold, leads_to
 from memlint.analysis.imported_names import full_name
 from memlint.analysis.knowledge.array_makers import SEVERAL
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk
-from memlint.analysis.uses import walk
+from memlint.analysis.walking import walk
 
 # Where arrays of NumPy come from.
 ARRAYS = re.compile(r"\bnp\.|numpy|imread|\bcv2\.|toarray|get_fdata")

@@ -9,7 +9,7 @@ from memlint.analysis.changes import called_name
 from memlint.analysis.looped_text import called_in_loops
 from memlint.analysis.paths import names_in
 from memlint.analysis.surroundings import COMPREHENSIONS, LOOPS
-from memlint.analysis.uses import children, walk
+from memlint.analysis.walking import children, walk
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _TURNED = frozenset({"T", "mT"})

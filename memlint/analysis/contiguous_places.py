@@ -13,7 +13,8 @@ from memlint.analysis.copies import KEEPERS, MAKERS
 from memlint.analysis.elementwise_copies import ELEMENTWISE
 from memlint.analysis.imported_names import full_name, imported
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk
-from memlint.analysis.uses import Uses, walk
+from memlint.analysis.uses import Uses
+from memlint.analysis.walking import walk
 
 _EXCHANGING = frozenset(
     {"transpose", "permute", "t", "T", "mT", "H", "mH", "movedim", "moveaxis", "swapaxes",

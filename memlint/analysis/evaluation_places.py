@@ -26,7 +26,8 @@ from memlint.analysis.leading_names import (
     leading_to_names,
 )
 from memlint.analysis.steps import STEP_HOOKS
-from memlint.analysis.uses import dotted, walk
+from memlint.analysis.uses import dotted
+from memlint.analysis.walking import walk
 
 EVALUATING = (".eval()", ".train(False", ".train(mode=False")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -16,7 +16,8 @@ from memlint.analysis.imported_names import full_name
 from memlint.analysis.knowledge.float64 import DRAWN, MAKERS, STRONG_SCALARS
 from memlint.analysis.last_name import last_name
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk
-from memlint.analysis.uses import Uses, walk
+from memlint.analysis.uses import Uses
+from memlint.analysis.walking import walk
 
 _TENSOR_MAKERS = frozenset({"from_numpy", "tensor", "as_tensor", "asarray"})
 _PICTURES = frozenset({"open", "imread", "imdecode", "cvtColor"})

@@ -27,7 +27,7 @@ from memlint.analysis.accumulation import (
 )
 from memlint.analysis.carried import Flow, How, Outcome, Seed, grown
 from memlint.analysis.last_name import last_name
-from memlint.analysis.uses import children, walk
+from memlint.analysis.walking import children, walk
 
 _NAMES = r"cat|concat|concatenate|[hvd]stack|row_stack|column_stack"
 _JOIN = re.compile(rf"\b(?:{_NAMES})\b|\b[rc]_\s*\[|import\b.*\b(?:append|r_|c_)\b")

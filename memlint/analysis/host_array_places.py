@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 
 from memlint.analysis.last_name import last_name
-from memlint.analysis.uses import walk
+from memlint.analysis.walking import walk
 
 # ``kernel[blocks, threads](x)``, and ``launch = kernel[blocks, threads]``.
 LAUNCH = re.compile(r"\](?:\s|\\\n)*\(|=[ \t]*[\w.]+\[")

@@ -8,7 +8,7 @@ import re
 
 from memlint.analysis.leading_names import arguments_of_calls, code_of
 from memlint.analysis.moved_places import Bindings, defaults_of
-from memlint.analysis.uses import walk
+from memlint.analysis.walking import walk
 
 _PINNED = ("pin_memory", "cuda", "CUDA")
 

@@ -6,7 +6,7 @@ import ast
 import re
 
 from memlint.analysis.changes import called_name
-from memlint.analysis.uses import walk
+from memlint.analysis.walking import walk
 
 # What brings kernels and foreign functions into a source: how they are called is open then.
 LIBRARIES = (

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from memlint.analysis.files import STREAM_NAMES
 from memlint.analysis.marks import path_of
-from memlint.analysis.uses import walk
+from memlint.analysis.walking import walk
 
 LOAD = re.compile(r"\bload\b")
 # What is kept beside the weights and is small.

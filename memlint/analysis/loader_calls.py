@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from memlint.analysis.last_name import last_name
-from memlint.analysis.uses import children, walk
+from memlint.analysis.walking import children, walk
 
 _OTHER_NAMES = re.compile(
     r"\bDataLoader as (\w+)|"

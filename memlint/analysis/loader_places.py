@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from memlint.analysis.last_name import last_name
 from memlint.analysis.leading_names import code_of
-from memlint.analysis.uses import walk
+from memlint.analysis.walking import walk
 
 PIN = "pin_memory"
 DEVICE = "pin_memory_device"

@@ -15,7 +15,7 @@ from memlint.analysis.invariance import FEW, only_reads
 from memlint.analysis.looped_text import called_in_loops
 from memlint.analysis.paths import names_in, path_of
 from memlint.analysis.surroundings import Loop, Surroundings, stores_elsewhere
-from memlint.analysis.uses import children, walk
+from memlint.analysis.walking import children, walk
 from memlint.rule import UnitTest
 
 _OWNER = ("self", "cls")

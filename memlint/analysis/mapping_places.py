@@ -11,7 +11,7 @@ import re
 from memlint.analysis.definitions_text import CALLED_AS_OBJECT, definitions
 from memlint.analysis.last_name import last_name
 from memlint.analysis.marks import path_of
-from memlint.analysis.uses import walk
+from memlint.analysis.walking import walk
 
 _MAPPERS = frozenset({"memmap", "open_memmap"})
 _READING = frozenset({"r", "c", "readonly", "copyonwrite"})

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from memlint.analysis.uses import children
+from memlint.analysis.walking import children
 
 Marks: TypeAlias = frozenset[str]
 State: TypeAlias = dict[str, Marks]

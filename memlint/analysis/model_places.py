@@ -10,7 +10,7 @@ from memlint.analysis import knowledge
 from memlint.analysis.changes import called_name
 from memlint.analysis.last_name import last_name
 from memlint.analysis.paths import names_in, path_of
-from memlint.analysis.uses import walk
+from memlint.analysis.walking import walk
 
 # What else brings models to a device, by what it is called.
 _BRINGING = frozenset({"prepare", "fit", "set_default_device"})

@@ -18,7 +18,7 @@ from memlint.analysis.leading_names import (
     code_of,
     definitions,
 )
-from memlint.analysis.uses import walk
+from memlint.analysis.walking import walk
 from memlint.analysis.widening import CAST_METHODS, ELEMENTWISE_METHODS
 
 _MOVES = frozenset({"to", "cuda", "type_as", "type"})

@@ -10,7 +10,8 @@ from functools import lru_cache
 from memlint.analysis.changes import called_name
 from memlint.analysis.one_hot import SAME
 from memlint.analysis.paths import names_in
-from memlint.analysis.uses import Use, Uses, walk
+from memlint.analysis.uses import Use, Uses
+from memlint.analysis.walking import walk
 
 _PRODUCTS = frozenset({"matmul", "mm", "dot", "linear", "einsum"})
 _IDENTITIES = frozenset({"eye", "identity"})

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from memlint.analysis.changes import called_name
-from memlint.analysis.uses import Use, Uses, walk
+from memlint.analysis.uses import Use, Uses
+from memlint.analysis.walking import walk
 from memlint.rule import Word, occurs
 
 PERMUTED: frozenset[Word] = frozenset(

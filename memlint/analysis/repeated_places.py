@@ -10,7 +10,7 @@ from functools import lru_cache
 from memlint.analysis.last_name import last_name
 from memlint.analysis.leading_names import called_otherwise, leading_to
 from memlint.analysis.steps import STEP_HOOKS
-from memlint.analysis.uses import walk
+from memlint.analysis.walking import walk
 
 _LOOPS = (
     ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,

@@ -12,7 +12,8 @@ from functools import lru_cache
 
 from memlint.analysis.broadcast_uses import read_only_by_broadcast
 from memlint.analysis.knowledge.broadcasting import CASTS
-from memlint.analysis.uses import Uses, walk
+from memlint.analysis.uses import Uses
+from memlint.analysis.walking import walk
 
 COPYING = frozenset({"repeat", "tile", "repeat_interleave"})
 _VIEWS = frozenset({"expand", "expand_as", "broadcast_to"})

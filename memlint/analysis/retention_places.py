@@ -15,8 +15,8 @@ from memlint.analysis.last_name import last_name
 from memlint.analysis.leading_names import called_otherwise, code_of, leading_to
 from memlint.analysis.moved_places import Bindings
 from memlint.analysis.retention import GROWING, LOOPS
-from memlint.analysis.uses import children, walk
 from memlint.analysis.values import OUTSIDE_GRAPHS
+from memlint.analysis.walking import children, walk
 
 NAMED = re.compile(
     r"def (\w+_)?(eval|evaluate|evaluation|valid|validate|validation|val)(_\w+)?\(|"

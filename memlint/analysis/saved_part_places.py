@@ -13,7 +13,7 @@ from memlint.analysis.imported_names import full_name
 from memlint.analysis.last_name import last_name
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk, path_of
 from memlint.analysis.parts import ON_HOST, SAME, SPLITS, TENSOR_METHODS
-from memlint.analysis.uses import walk
+from memlint.analysis.walking import walk
 
 SENDING = ("put", "put_nowait", "send")
 WRITING = ("save", "dump", "dumps")

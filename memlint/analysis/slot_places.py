@@ -11,7 +11,7 @@ from memlint.analysis.leading_names import code_of, definitions
 from memlint.analysis.looped_text import called_in_loops
 from memlint.analysis.paths import names_in
 from memlint.analysis.surroundings import LOOPS
-from memlint.analysis.uses import children, walk
+from memlint.analysis.walking import children, walk
 
 # Loops whose iterations workers share out, and methods that these run without being named.
 _PARALLEL = ("prange", "pndindex")

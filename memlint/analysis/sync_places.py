@@ -20,7 +20,8 @@ from memlint.analysis.leading_names import (
     definitions,
     leading_to,
 )
-from memlint.analysis.uses import dotted, walk
+from memlint.analysis.uses import dotted
+from memlint.analysis.walking import walk
 
 _TRAINS = frozenset({"backward", "manual_backward", "zero_grad"})
 TRAINING_CALL = re.compile(r"(?<!def )\b(?:manual_backward|backward|zero_grad)\s*\(")

@@ -10,8 +10,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from weakref import WeakKeyDictionary
+
+from memlint.analysis.walking import children, walk
 
 # Python 3.10 has no ``except*``.
 _TRIES: tuple[type[ast.Try], ...] = (ast.Try, getattr(ast, "TryStar", ast.Try))
@@ -19,39 +21,6 @@ _TRIES: tuple[type[ast.Try], ...] = (ast.Try, getattr(ast, "TryStar", ast.Try))
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Assert, ast.Delete)
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-
-
-# What a field of a node holds that is no node of the program: operators and contexts are shared by
-# all that use them.
-_NO_NODES = frozenset(
-    {str, int, float, complex, bytes, bool, type(None), type(...)}.union(
-        *(
-            base.__subclasses__()
-            for base in (ast.operator, ast.expr_context, ast.cmpop, ast.unaryop, ast.boolop)
-        )
-    )
-)
-
-
-def children(node: ast.AST) -> list[Any]:
-    """The nodes directly below a node, in their order; faster than the standard library's."""
-    found: list[Any] = []
-    for name in node._fields:
-        value = getattr(node, name, None)
-        kind = value.__class__
-        if kind is list:
-            found.extend([one for one in value if one.__class__ not in _NO_NODES])  # type: ignore[union-attr]
-        elif kind not in _NO_NODES:
-            found.append(value)
-    return found
-
-
-def walk(node: ast.AST) -> list[ast.AST]:
-    """A node and all nodes below it, those further up first."""
-    nodes: list[ast.AST] = [node]
-    for one in nodes:
-        nodes.extend(children(one))
-    return nodes
 
 
 @dataclass(frozen=True, slots=True)

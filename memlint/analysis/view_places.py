@@ -16,7 +16,7 @@ from memlint.analysis.definitions_text import (
 )
 from memlint.analysis.imported_names import full_name
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk
-from memlint.analysis.uses import walk
+from memlint.analysis.walking import walk
 
 TRANSPOSING = frozenset(
     {"transpose", "permute", "t", "T", "mT", "H", "mH", "movedim", "moveaxis", "swapaxes",

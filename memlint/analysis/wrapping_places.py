@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import re
 
-from memlint.analysis.uses import children, walk
+from memlint.analysis.walking import children, walk
 
 WRAPPING = frozenset({"DataParallel", "data_parallel"})
 _ALIASED = re.compile(r"\b(?:DataParallel|data_parallel) as \w")

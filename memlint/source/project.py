@@ -421,9 +421,7 @@ class Project:
                 yield _Import(bound.local.partition(".")[0], f"{bound.full}.{name}", found)
 
 
-def _parsed(
-    path: str, module: Module, names: frozenset[str]
-) -> tuple[Source, ast.Module] | None:
+def _parsed(path: str, module: Module, names: frozenset[str]) -> tuple[Source, ast.Module] | None:
     tree = _tree(module.without_others(names)) or _tree(module.text)
     if tree is None:
         return None

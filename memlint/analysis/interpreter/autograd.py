@@ -20,7 +20,6 @@ from memlint.analysis.knowledge.autograd import (
     WITH_PARAMETERS,
     WITH_PLACES,
 )
-from memlint.analysis.uses import walk
 from memlint.analysis.values import (
     Absent,
     Bound,
@@ -40,6 +39,7 @@ from memlint.analysis.values import (
     must_be,
     possible_graphs,
 )
+from memlint.analysis.walking import walk
 from memlint.source.project import source_of
 
 # The name under which rules ask for :class:`~memlint.analysis.events.Forward` events.

@@ -16,7 +16,6 @@ from memlint.analysis.interpreter.state import Variables, merge
 from memlint.analysis.interpreter.throttle import steady, throttles
 from memlint.analysis.knowledge import Args
 from memlint.analysis.last_name import last_name
-from memlint.analysis.uses import walk
 from memlint.analysis.values import (
     WITH_CUDA,
     Const,
@@ -30,6 +29,7 @@ from memlint.analysis.values import (
     alternatives,
     join,
 )
+from memlint.analysis.walking import walk
 
 # A context manager that is held by one worker at a time, whatever it is made by.
 LOCK = Object("memlint.lock", Site(ast.Pass(), "lock"))

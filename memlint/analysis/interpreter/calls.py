@@ -11,7 +11,6 @@ from memlint.analysis.interpreter.access import is_nothing
 from memlint.analysis.interpreter.activations import Activations
 from memlint.analysis.interpreter.machine import UNKNOWN
 from memlint.analysis.knowledge import Args
-from memlint.analysis.uses import walk
 from memlint.analysis.values import (
     WRAPPER,
     Absent,
@@ -36,6 +35,7 @@ from memlint.analysis.values import (
     join,
     plain,
 )
+from memlint.analysis.walking import walk
 
 Handler = Callable[..., Value | None]
 BLOCK = "block"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 
 from memlint.analysis.linear import add, linear
-from memlint.analysis.uses import walk
 from memlint.analysis.values import (
     Const,
     Value,
 )
+from memlint.analysis.walking import walk
 from memlint.layout import length_of
 
 

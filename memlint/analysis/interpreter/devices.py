@@ -15,7 +15,6 @@ from memlint.analysis.interpreter.machine import UNKNOWN, name_of, text_of
 from memlint.analysis.interpreter.models import HALF, Models
 from memlint.analysis.interpreter.records import LoaderRecord
 from memlint.analysis.knowledge import Args
-from memlint.analysis.uses import walk
 from memlint.analysis.values import (
     WITH_CUDA,
     WRAPPER,
@@ -39,6 +38,7 @@ from memlint.analysis.values import (
     leaves,
     loaders_of,
 )
+from memlint.analysis.walking import walk
 
 LOADER = "torch.utils.data.DataLoader"
 LOADER_PARAMETERS = (

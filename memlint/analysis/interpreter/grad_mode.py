@@ -10,7 +10,6 @@ from functools import lru_cache
 from memlint.analysis.interpreter.machine import Machine, name_of, text_of
 from memlint.analysis.interpreter.state import Frame
 from memlint.analysis.knowledge import Args
-from memlint.analysis.uses import walk
 from memlint.analysis.values import (
     Absent,
     Class,
@@ -25,6 +24,7 @@ from memlint.analysis.values import (
     made_of,
     must_be,
 )
+from memlint.analysis.walking import walk
 
 GRAD_OFF = frozenset({"torch.no_grad", "torch.inference_mode"})
 GRAD_ON = frozenset({"torch.enable_grad"})

@@ -9,7 +9,6 @@ from collections.abc import Sequence as Listing
 from dataclasses import dataclass
 
 from memlint.analysis.interpreter.machine import text_of
-from memlint.analysis.uses import walk
 from memlint.analysis.values import (
     Const,
     Linear,
@@ -21,6 +20,7 @@ from memlint.analysis.values import (
     alternatives,
     join,
 )
+from memlint.analysis.walking import walk
 
 POINTER, STRIDES = "memlint.pointer", "memlint.strides"
 # An array by its address (numpy's ``ctypes`` attribute is one), or its strides.

@@ -15,7 +15,6 @@ from memlint.analysis.interpreter.nests import Nests
 from memlint.analysis.interpreter.state import OpenLoop, Scope, Variables, merge
 from memlint.analysis.knowledge import Args
 from memlint.analysis.linear import symbol_value
-from memlint.analysis.uses import walk
 from memlint.analysis.values import (
     Absent,
     Alternatives,
@@ -41,6 +40,7 @@ from memlint.analysis.values import (
     plain,
     with_made,
 )
+from memlint.analysis.walking import walk
 
 PASSES = 4
 ZERO, ONE = Const(0), Const(1)

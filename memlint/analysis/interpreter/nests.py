@@ -19,7 +19,6 @@ from memlint.analysis.interpreter.state import Frame, OpenLoop
 from memlint.analysis.interpreter.statements import Statements
 from memlint.analysis.knowledge import Args, SliceValue
 from memlint.analysis.linear import add, linear, of_linear
-from memlint.analysis.uses import walk
 from memlint.analysis.values import (
     Class,
     Const,
@@ -37,6 +36,7 @@ from memlint.analysis.values import (
     join,
     plain,
 )
+from memlint.analysis.walking import walk
 
 # NumPy functions that compiled code calls on single numbers.
 _SCALAR = (

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from memlint.analysis.axes import OPAQUE, Layout, dense, dense_any_rank
-from memlint.analysis.uses import walk
 from memlint.analysis.values import Alternatives, Const, Tensor, Value, join
+from memlint.analysis.walking import walk
 
 Change = Callable[[Value], Value]
 

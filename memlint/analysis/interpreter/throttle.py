@@ -7,8 +7,8 @@ import re
 from weakref import WeakKeyDictionary
 
 from memlint.analysis.last_name import last_name
-from memlint.analysis.uses import walk
 from memlint.analysis.values import Value, alternatives, made_of
+from memlint.analysis.walking import walk
 
 # What a predicate or a flag is called that is true now and then.
 NOW_AND_THEN = re.compile(

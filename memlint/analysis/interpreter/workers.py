@@ -13,7 +13,6 @@ from memlint.analysis.interpreter.compiled import NUMBA, Compilation
 from memlint.analysis.interpreter.machine import UNKNOWN, text_of
 from memlint.analysis.knowledge import Args
 from memlint.analysis.linear import symbol_value
-from memlint.analysis.uses import walk
 from memlint.analysis.values import (
     Bound,
     Const,
@@ -31,6 +30,7 @@ from memlint.analysis.values import (
     deps_of,
     must_be,
 )
+from memlint.analysis.walking import walk
 
 POOLS = {
     "concurrent.futures.ThreadPoolExecutor": "thread",
