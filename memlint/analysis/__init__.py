@@ -30,6 +30,7 @@ def analyze(
     from memlint.analysis.events import ProgramStart
     from memlint.analysis.index import Index
     from memlint.analysis.interpreter import Interpreter
+    from memlint.analysis.walking import forget_nodes
 
     dispatcher = Dispatcher(rules, source)
     yield from dispatcher.send(ProgramStart(tree, source))
@@ -37,6 +38,7 @@ def analyze(
         return
     needs = (rule.needs for rule in rules)
     index = Index(source, tree, needs, followed.texts) if sieve else None
+    forget_nodes()
     if index is not None and not index.wants_any:
         return
     watched = frozenset[str]().union(*(rule.calls for rule in rules))

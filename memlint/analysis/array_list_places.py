@@ -10,7 +10,7 @@ from memlint.analysis.definitions_text import callers_hold, leads_to
 from memlint.analysis.imported_names import full_name
 from memlint.analysis.knowledge.array_makers import SEVERAL
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk
-from memlint.analysis.walking import walk
+from memlint.analysis.walking import nodes_of, walk
 
 # Where arrays of NumPy come from.
 ARRAYS = re.compile(r"\bnp\.|numpy|imread|\bcv2\.|toarray|get_fdata")
@@ -30,7 +30,7 @@ _CALLED = "called:"
 def may_be_of_arrays(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function may make a tensor of a list of arrays."""
     made = frozenset(
-        one for one in walk(function) if isinstance(one, ast.Call) and _makes(one, source)
+        one for one in nodes_of(function) if isinstance(one, ast.Call) and _makes(one, source)
     )
     if not made:
         return False
@@ -55,7 +55,7 @@ def _is_annotated(function: ast.AST) -> bool:
         isinstance(one, ast.arg)
         and one.annotation is not None
         and "rray" in ast.unparse(one.annotation)
-        for one in walk(function)
+        for one in nodes_of(function)
     )
 
 
@@ -70,7 +70,7 @@ class _Lists:
         self._given: set[Marks] = set()
         arguments = getattr(function, "args", ast.Pass())
         self._parameters = {one.arg for one in walk(arguments) if isinstance(one, ast.arg)}
-        self._inner = {one.arg for one in walk(function) if isinstance(one, ast.arg)}
+        self._inner = {one.arg for one in nodes_of(function) if isinstance(one, ast.arg)}
 
     def found(self, module: ast.Module) -> bool:
         """Whether a tensor may be made of a list of arrays in a piece of code."""

@@ -9,7 +9,7 @@ from memlint.analysis.changes import called_name
 from memlint.analysis.looped_text import called_in_loops
 from memlint.analysis.paths import names_in
 from memlint.analysis.surroundings import COMPREHENSIONS, LOOPS
-from memlint.analysis.walking import children, walk
+from memlint.analysis.walking import children, nodes_of, walk
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _TURNED = frozenset({"T", "mT"})
@@ -23,7 +23,7 @@ _SEVERAL = frozenset({"ndindex", "pndindex"})
 def may_walk_columns(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function may take columns one after the other, or walk a matrix in a nest of
     loops in code that Numba compiles."""
-    if not any(isinstance(one, (*LOOPS, *COMPREHENSIONS)) for one in walk(function)):
+    if not any(isinstance(one, (*LOOPS, *COMPREHENSIONS)) for one in nodes_of(function)):
         return False
     name = getattr(function, "name", "")
     compiled = "numba" in source

@@ -14,7 +14,7 @@ from memlint.analysis.elementwise_copies import ELEMENTWISE
 from memlint.analysis.imported_names import full_name, imported
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk
 from memlint.analysis.uses import Uses
-from memlint.analysis.walking import walk
+from memlint.analysis.walking import nodes_of
 
 _EXCHANGING = frozenset(
     {"transpose", "permute", "t", "T", "mT", "H", "mH", "movedim", "moveaxis", "swapaxes",
@@ -46,7 +46,7 @@ def may_be_redundant(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function copies what it made dense itself, or for an operation that needs no
     copy."""
     del around
-    copies = [one for one in walk(function) if _is_copy(one)]
+    copies = [one for one in nodes_of(function) if _is_copy(one)]
     if not copies:
         return False
     made = _Made(source)

@@ -27,7 +27,7 @@ from memlint.analysis.leading_names import (
 )
 from memlint.analysis.steps import STEP_HOOKS
 from memlint.analysis.uses import dotted
-from memlint.analysis.walking import walk
+from memlint.analysis.walking import nodes_of, walk
 
 EVALUATING = (".eval()", ".train(False", ".train(mode=False")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -75,7 +75,7 @@ def _puts_into_evaluation(source: str) -> bool:
 def _functions_in(function: ast.AST) -> Iterator[ast.AST]:
     """A function, or what a module does, and the functions in it."""
     yield function
-    yield from (one for one in walk(function)[1:] if isinstance(one, _FUNCTIONS))
+    yield from (one for one in nodes_of(function)[1:] if isinstance(one, _FUNCTIONS))
 
 
 def _may_evaluate(function: ast.AST, around: str, source: str) -> bool:
@@ -84,7 +84,7 @@ def _may_evaluate(function: ast.AST, around: str, source: str) -> bool:
         return False
     if any(_turns_off(one) for one in getattr(function, "decorator_list", ())):
         return False
-    nodes = walk(function)
+    nodes = nodes_of(function)
     meant = isinstance(function, ast.Module) or bool(EVALUATION.search(name))
     if not meant and not any(isinstance(one, _LOOPS) or _measures(one) for one in nodes):
         return False

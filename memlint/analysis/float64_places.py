@@ -17,7 +17,7 @@ from memlint.analysis.knowledge.float64 import DRAWN, MAKERS, STRONG_SCALARS
 from memlint.analysis.last_name import last_name
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk
 from memlint.analysis.uses import Uses
-from memlint.analysis.walking import walk
+from memlint.analysis.walking import nodes_of, walk
 
 _TENSOR_MAKERS = frozenset({"from_numpy", "tensor", "as_tensor", "asarray"})
 _PICTURES = frozenset({"open", "imread", "imdecode", "cvtColor"})
@@ -41,7 +41,7 @@ _CALLED = "called:"
 
 def may_be_float64(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function may make float64 by default."""
-    calls = [one for one in walk(function) if isinstance(one, ast.Call)]
+    calls = [one for one in nodes_of(function) if isinstance(one, ast.Call)]
     made = {one for one in calls if _makes_tensor(one, source)}
     single = "float32" in source
     if not made and not (single and any(_is_strong(one, source) for one in calls)):
@@ -87,7 +87,7 @@ class _Arrays:
         self._made, self._single = made, single
         arguments = getattr(function, "args", ast.Pass())
         self._parameters = {one.arg for one in walk(arguments) if isinstance(one, ast.arg)}
-        inner = {one.arg for one in walk(function) if isinstance(one, ast.arg)}
+        inner = {one.arg for one in nodes_of(function) if isinstance(one, ast.arg)}
         self._inner = inner - self._parameters
         self._arrived: Marks = NONE
         self._met: set[tuple[Marks, Marks]] = set()

@@ -27,7 +27,7 @@ from memlint.analysis.accumulation import (
 )
 from memlint.analysis.carried import Flow, How, Outcome, Seed, grown
 from memlint.analysis.last_name import last_name
-from memlint.analysis.walking import children, walk
+from memlint.analysis.walking import children, nodes_of, walk
 
 _NAMES = r"cat|concat|concatenate|[hvd]stack|row_stack|column_stack"
 _JOIN = re.compile(rf"\b(?:{_NAMES})\b|\b[rc]_\s*\[|import\b.*\b(?:append|r_|c_)\b")
@@ -185,7 +185,7 @@ def _leaves(outcome: Outcome, function: Function) -> bool:
         return True
     outer = {
         name
-        for node in walk(function)
+        for node in nodes_of(function)
         if isinstance(node, (ast.Global, ast.Nonlocal))
         for name in node.names
     }

@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 
 from memlint.analysis.last_name import last_name
-from memlint.analysis.walking import walk
+from memlint.analysis.walking import nodes_of
 
 # ``kernel[blocks, threads](x)``, and ``launch = kernel[blocks, threads]``.
 LAUNCH = re.compile(r"\](?:\s|\\\n)*\(|=[ \t]*[\w.]+\[")
@@ -17,7 +17,7 @@ _CONFIGURED = re.compile(r"(\w+)[ \t]*(?::[^=\n]+)?=[ \t]*[\w.]+\[")
 def may_launch(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function launches a kernel, or calls what may be one with its grid."""
     del around
-    calls = [one for one in walk(function) if isinstance(one, ast.Call)]
+    calls = [one for one in nodes_of(function) if isinstance(one, ast.Call)]
     return any(isinstance(one.func, ast.Subscript) for one in calls) or any(
         last_name(one.func) in _configured(source) for one in calls
     )

@@ -8,7 +8,7 @@ import re
 
 from memlint.analysis.leading_names import arguments_of_calls, code_of
 from memlint.analysis.moved_places import Bindings, defaults_of
-from memlint.analysis.walking import walk
+from memlint.analysis.walking import nodes_of, walk
 
 _PINNED = ("pin_memory", "cuda", "CUDA")
 
@@ -16,7 +16,7 @@ _PINNED = ("pin_memory", "cuda", "CUDA")
 def may_copy_to_host(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function may begin a copy to the host that is only queued."""
     del around
-    nodes = walk(function)
+    nodes = nodes_of(function)
     calls = [one for one in nodes if isinstance(one, ast.Call) and _may_be_queued(one)]
     if not calls:
         return False

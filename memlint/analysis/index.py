@@ -102,7 +102,7 @@ class Index:
         every: list[Unit] = []
         for number, (group, by_init) in enumerate(sieve.groups):
             aliases = self._aliases(outside, group)
-            units = graph.units if sieve.across else graph.own
+            units = graph.own if sieve.across.isdisjoint(group) else graph.units
             holders = [u for u in units if _holds(u, group, aliases)]
             if number == 0:
                 holders = [u for u in holders if self._has_place(u, sieve, graph)]
@@ -180,7 +180,7 @@ class _Sieve:
 
     def __init__(self, needs: Needs, text: str) -> None:
         self.classwide, self.nearest = needs.classwide, needs.nearest
-        self.across = bool(needs.across)
+        self.across = frozenset(needs.across)
         self.places, self.callers = needs.places, needs.callers
         self.groups: list[tuple[tuple[Word, ...], bool]] = []
         self.may_hold = True

@@ -6,7 +6,7 @@ import ast
 import re
 
 from memlint.analysis.changes import called_name
-from memlint.analysis.walking import walk
+from memlint.analysis.walking import nodes_of
 
 # What brings kernels and foreign functions into a source: how they are called is open then.
 LIBRARIES = (
@@ -24,7 +24,7 @@ def may_launch(function: ast.AST, around: str, source: str) -> bool:
     source has such code, else those that call a collective, or a kernel of another module."""
     if any(word in source for word in LIBRARIES):
         return True
-    return any(isinstance(node, ast.Call) and _launches(node) for node in walk(function))
+    return any(isinstance(node, ast.Call) and _launches(node) for node in nodes_of(function))
 
 
 def _launches(call: ast.Call) -> bool:

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from memlint.analysis.files import STREAM_NAMES
 from memlint.analysis.marks import path_of
-from memlint.analysis.walking import walk
+from memlint.analysis.walking import nodes_of, walk
 
 LOAD = re.compile(r"\bload\b")
 # What is kept beside the weights and is small.
@@ -30,7 +30,7 @@ def may_load(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function reads a checkpoint whole that may be large."""
     if _is_of_samples(around):
         return False
-    nodes = walk(function)
+    nodes = nodes_of(function)
     bases, names = _names(source)
     loaders = [one for one in nodes if _is_loader(one, bases, names)]
     if not loaders:

@@ -15,7 +15,7 @@ from memlint.analysis.invariance import FEW, only_reads
 from memlint.analysis.looped_text import called_in_loops
 from memlint.analysis.paths import names_in, path_of
 from memlint.analysis.surroundings import Loop, Surroundings, stores_elsewhere
-from memlint.analysis.walking import children, walk
+from memlint.analysis.walking import children, nodes_of, walk
 from memlint.rule import UnitTest
 
 _OWNER = ("self", "cls")
@@ -35,7 +35,7 @@ def repeats_what_is_given(names: frozenset[str], counts: Callable[[ast.Call], bo
     """A test whether that depends on how the function is called."""
 
     def test(function: ast.AST, around: str, source: str) -> bool:
-        given = {one.arg for one in walk(function) if isinstance(one, ast.arg)}
+        given = {one.arg for one in nodes_of(function) if isinstance(one, ast.arg)}
         given.difference_update(_OWNER)
         return any(
             one.loop is None
@@ -59,7 +59,7 @@ class _Candidate:
 def _repeated(
     function: ast.AST, names: frozenset[str], counts: Callable[[ast.Call], bool], source: str
 ) -> Iterator[_Candidate]:
-    nodes = walk(function)
+    nodes = nodes_of(function)
     calls = [
         one for one in nodes if isinstance(one, ast.Call) and _is_one(one, names) and counts(one)
     ]

@@ -11,7 +11,7 @@ import re
 from memlint.analysis.definitions_text import CALLED_AS_OBJECT, definitions
 from memlint.analysis.last_name import last_name
 from memlint.analysis.marks import path_of
-from memlint.analysis.walking import walk
+from memlint.analysis.walking import nodes_of, walk
 
 _MAPPERS = frozenset({"memmap", "open_memmap"})
 _READING = frozenset({"r", "c", "readonly", "copyonwrite"})
@@ -30,7 +30,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 def may_map_in_vain(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function opens a file in a way that may serve nothing."""
     aliases = frozenset(_ALIAS.findall(source))
-    nodes = walk(function)
+    nodes = nodes_of(function)
     return any(
         _is_in_vain(one, function, around, source)
         for one in nodes
@@ -99,7 +99,7 @@ def _may_be_stream(path: ast.expr, function: ast.AST, source: str) -> bool:
         return _STREAM.search(ast.unparse(path)) is not None
     if path.id in _streams(ast.unparse(function)):
         return True
-    parameters = {one.arg for one in walk(function) if isinstance(one, ast.arg)}
+    parameters = {one.arg for one in nodes_of(function) if isinstance(one, ast.arg)}
     if path.id not in parameters:
         return path.id in _streams(source)
     name = getattr(function, "name", "")
@@ -125,7 +125,7 @@ def _reads_again(function: ast.AST, around: str) -> bool:
     """Whether a member of what is loaded may be read in a loop, or for each sample."""
     if "__getitem__" in around or isinstance(function, ast.Module):
         return True
-    nodes = walk(function)
+    nodes = nodes_of(function)
     if any(isinstance(one, (ast.Return, ast.Yield)) or _is_kept(one) for one in nodes):
         return True
     return any(

@@ -10,7 +10,7 @@ from memlint.analysis import knowledge
 from memlint.analysis.changes import called_name
 from memlint.analysis.last_name import last_name
 from memlint.analysis.paths import names_in, path_of
-from memlint.analysis.walking import walk
+from memlint.analysis.walking import nodes_of
 
 # What else brings models to a device, by what it is called.
 _BRINGING = frozenset({"prepare", "fit", "set_default_device"})
@@ -26,7 +26,7 @@ _OF_MODELS = (
 
 def moves_model(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function may move a model to a device."""
-    nodes = walk(function)
+    nodes = nodes_of(function)
     parts = {name for node in nodes if isinstance(node, ast.For) for name in _parts_of_model(node)}
     parts.add("super")
     return any(_brings(node, parts, source) for node in nodes)

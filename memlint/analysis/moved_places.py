@@ -18,7 +18,7 @@ from memlint.analysis.leading_names import (
     code_of,
     definitions,
 )
-from memlint.analysis.walking import walk
+from memlint.analysis.walking import nodes_of
 from memlint.analysis.widening import CAST_METHODS, ELEMENTWISE_METHODS
 
 _MOVES = frozenset({"to", "cuda", "type_as", "type"})
@@ -59,7 +59,7 @@ def moves_what_it_makes(function: ast.AST, around: str, source: str) -> bool:
     del around
     if any(word in source for word in _DEFAULTS):
         return False
-    nodes = walk(function)
+    nodes = nodes_of(function)
     if isinstance(function, ast.Module) and not any(isinstance(one, _LOOPS) for one in nodes):
         return False
     moves = list(_moves(nodes))
@@ -76,7 +76,7 @@ def moves_what_it_makes(function: ast.AST, around: str, source: str) -> bool:
 
 def moves_what_it_widens(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function moves a tensor that it has just made wider."""
-    nodes = walk(function)
+    nodes = nodes_of(function)
     moves = [one for one in _moves(nodes) if one.func.attr in ("to", "cuda")]  # type: ignore[attr-defined]
     if not moves:
         return False

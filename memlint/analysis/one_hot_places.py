@@ -11,7 +11,7 @@ from memlint.analysis.changes import called_name
 from memlint.analysis.one_hot import SAME
 from memlint.analysis.paths import names_in
 from memlint.analysis.uses import Use, Uses
-from memlint.analysis.walking import walk
+from memlint.analysis.walking import nodes_of
 
 _PRODUCTS = frozenset({"matmul", "mm", "dot", "linear", "einsum"})
 _IDENTITIES = frozenset({"eye", "identity"})
@@ -27,7 +27,7 @@ def may_multiply(function: ast.AST, around: str, source: str) -> bool:
 
 def may_multiply_elsewhere(function: ast.AST, around: str, source: str) -> bool:
     """Whether that may happen in another function, or its size may be given by one."""
-    given = {one.arg for one in walk(function) if isinstance(one, ast.arg)} - {"self", "cls"}
+    given = {one.arg for one in nodes_of(function) if isinstance(one, ast.arg)} - {"self", "cls"}
     return any(
         leaves or not given.isdisjoint(names_in(made))
         for made, leaves in _multiplied(function, source)
@@ -36,7 +36,7 @@ def may_multiply_elsewhere(function: ast.AST, around: str, source: str) -> bool:
 
 def _multiplied(function: ast.AST, source: str) -> Iterator[tuple[ast.expr, bool]]:
     """One-hot matrices that are or may become factors, with whether they leave the function."""
-    nodes = walk(function)
+    nodes = nodes_of(function)
     makers = _names_of_makers(source)
     made = [one for one in nodes if isinstance(one, ast.expr) and _is_made(one, makers)]
     if not made:

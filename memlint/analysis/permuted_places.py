@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from memlint.analysis.changes import called_name
 from memlint.analysis.uses import Use, Uses
-from memlint.analysis.walking import walk
+from memlint.analysis.walking import nodes_of
 from memlint.rule import Word, occurs
 
 PERMUTED: frozenset[Word] = frozenset(
@@ -58,7 +58,7 @@ def may_hand_on(function: ast.AST, around: str, source: str) -> bool:
 
 
 def _densified(function: ast.AST, source: str) -> Iterator[bool]:
-    starts = [one for one in walk(function) if isinstance(one, ast.Call) and _permutes(one)]
+    starts = [one for one in nodes_of(function) if isinstance(one, ast.Call) and _permutes(one)]
     if starts:
         body = function if isinstance(function, ast.Module) else ast.Module([function], [])  # type: ignore[list-item]
         uses, copied = Uses(body), _is_copied(source)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from memlint.analysis.last_name import last_name
 from memlint.analysis.leading_names import called_otherwise, leading_to
 from memlint.analysis.steps import STEP_HOOKS
-from memlint.analysis.walking import walk
+from memlint.analysis.walking import nodes_of, walk
 
 _LOOPS = (
     ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
@@ -23,8 +23,8 @@ def may_empty_caches(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function empties a cache in a loop, or is called by a framework in each step."""
     del around
     word = _by_any_name(source, _EMPTYING)
-    if any(getattr(one, "name", "") in STEP_HOOKS for one in walk(function)):
-        return any(_is_word(one, word) for one in walk(function))
+    if any(getattr(one, "name", "") in STEP_HOOKS for one in nodes_of(function)):
+        return any(_is_word(one, word) for one in nodes_of(function))
     return _repeats(function, source, word)
 
 
@@ -36,12 +36,12 @@ def may_retain_graphs(function: ast.AST, around: str, source: str) -> bool:
 
 def _repeats(function: ast.AST, source: str, word: re.Pattern[str]) -> bool:
     """Whether a loop holds a word, or calls a function that leads to it."""
-    loops = [one for one in walk(function) if isinstance(one, _LOOPS)]
+    loops = [one for one in nodes_of(function) if isinstance(one, _LOOPS)]
     if not loops:
         return False
     leading = leading_to(source, word)
     handed = leading if called_otherwise(source, leading) else frozenset[str]()
-    given = {one.arg for one in walk(function) if isinstance(one, ast.arg)} if handed else set()
+    given = {one.arg for one in nodes_of(function) if isinstance(one, ast.arg)} if handed else set()
     return any(
         _is_word(one, word)
         or (

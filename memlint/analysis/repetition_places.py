@@ -13,7 +13,7 @@ from functools import lru_cache
 from memlint.analysis.broadcast_uses import read_only_by_broadcast
 from memlint.analysis.knowledge.broadcasting import CASTS
 from memlint.analysis.uses import Uses
-from memlint.analysis.walking import walk
+from memlint.analysis.walking import nodes_of
 
 COPYING = frozenset({"repeat", "tile", "repeat_interleave"})
 _VIEWS = frozenset({"expand", "expand_as", "broadcast_to"})
@@ -33,13 +33,13 @@ def may_be_needless(function: ast.AST, around: str, source: str) -> bool:
 
 def repeats_parameters(function: ast.AST, around: str, source: str) -> bool:
     """Whether what is copied needlessly is as the caller gave it."""
-    parameters = {one.arg for one in walk(function) if isinstance(one, ast.arg)}
+    parameters = {one.arg for one in nodes_of(function) if isinstance(one, ast.arg)}
     return any(_plain_name(call) in parameters for call in _needless(function, around, source))
 
 
 def _needless(function: ast.AST, around: str, source: str) -> Iterator[ast.Call]:
     names = COPYING | _aliases(source)
-    calls = [one for one in walk(function) if isinstance(one, ast.Call) and _copies(one, names)]
+    calls = [one for one in nodes_of(function) if isinstance(one, ast.Call) and _copies(one, names)]
     if not calls:
         return
     uses = Uses(function if isinstance(function, ast.Module) else ast.Module([function], []))  # type: ignore[list-item]

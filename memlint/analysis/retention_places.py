@@ -16,7 +16,7 @@ from memlint.analysis.leading_names import called_otherwise, code_of, leading_to
 from memlint.analysis.moved_places import Bindings
 from memlint.analysis.retention import GROWING, LOOPS
 from memlint.analysis.values import OUTSIDE_GRAPHS
-from memlint.analysis.walking import children, walk
+from memlint.analysis.walking import children, nodes_of, walk
 
 NAMED = re.compile(
     r"def (\w+_)?(eval|evaluate|evaluation|valid|validate|validation|val)(_\w+)?\(|"
@@ -42,7 +42,7 @@ def may_retain(function: ast.AST, around: str, source: str) -> bool:
     evaluates = _evaluates(source)
     if not walking and not evaluates and "backward" not in source:
         return False
-    nodes = walk(function)
+    nodes = nodes_of(function)
     loops = [one for one in nodes if isinstance(one, (*LOOPS, *_COMPREHENSIONS))]
     values = _Values(nodes, source)
     if any(_trains(loop, source, walking) and values.are_kept_in(walk(loop)) for loop in loops):

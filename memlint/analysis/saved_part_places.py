@@ -13,7 +13,7 @@ from memlint.analysis.imported_names import full_name
 from memlint.analysis.last_name import last_name
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk, path_of
 from memlint.analysis.parts import ON_HOST, SAME, SPLITS, TENSOR_METHODS
-from memlint.analysis.walking import walk
+from memlint.analysis.walking import nodes_of, walk
 
 SENDING = ("put", "put_nowait", "send")
 WRITING = ("save", "dump", "dumps")
@@ -35,7 +35,9 @@ def may_save_part(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function writes or sends what may be a part of a tensor."""
     names = _writers(source)
     sends = "multiprocessing" in source
-    if not any(isinstance(one, ast.Call) and _writes(one, names, sends) for one in walk(function)):
+    if not any(
+        isinstance(one, ast.Call) and _writes(one, names, sends) for one in nodes_of(function)
+    ):
         return False
     found = _Parts(function, source)
     return any(_may_be_part(marks, found, around, source) for marks in found.saved)

@@ -11,7 +11,7 @@ from memlint.analysis.leading_names import code_of, definitions
 from memlint.analysis.looped_text import called_in_loops
 from memlint.analysis.paths import names_in
 from memlint.analysis.surroundings import LOOPS
-from memlint.analysis.walking import children, walk
+from memlint.analysis.walking import children, nodes_of, walk
 
 # Loops whose iterations workers share out, and methods that these run without being named.
 _PARALLEL = ("prange", "pndindex")
@@ -38,7 +38,7 @@ def _may_run_in_workers(function: ast.AST, source: str) -> bool:
     """Whether a function, or one that leads to it, is handed to somebody, or is a ``run``."""
     if any(word in source for word in _PARALLEL):
         return True
-    names = {one.name for one in walk(function) if isinstance(one, ast.FunctionDef)}
+    names = {one.name for one in nodes_of(function) if isinstance(one, ast.FunctionDef)}
     return not names.isdisjoint(_run_by_workers(source))
 
 
@@ -60,7 +60,7 @@ def _run_by_workers(source: str) -> frozenset[str]:
 
 def _stored_at(function: ast.AST) -> Iterator[ast.AST]:
     """The stores of a function that some name tells the place of."""
-    for node in walk(function):
+    for node in nodes_of(function):
         stored = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
         if stored and any(map(names_in, _indices(node))):
             yield node

@@ -21,7 +21,7 @@ from memlint.analysis.leading_names import (
     leading_to,
 )
 from memlint.analysis.uses import dotted
-from memlint.analysis.walking import walk
+from memlint.analysis.walking import nodes_of, walk
 
 _TRAINS = frozenset({"backward", "manual_backward", "zero_grad"})
 TRAINING_CALL = re.compile(r"(?<!def )\b(?:manual_backward|backward|zero_grad)\s*\(")
@@ -66,7 +66,7 @@ def may_wait(function: ast.AST, around: str, source: str) -> bool:
     del around
     if not _knows_cuda(source):
         return False
-    nodes = walk(function)
+    nodes = nodes_of(function)
     calls = _calls_in_loops(nodes)
     if not calls:
         return False

@@ -40,9 +40,10 @@ def walk(node: ast.AST) -> list[ast.AST]:
 
 
 @lru_cache(maxsize=512)
-def nodes_of(node: ast.AST) -> tuple[ast.AST, ...]:
-    """:func:`walk`, for a function that many ask about; :func:`forget_nodes` lets go of it."""
-    return tuple(walk(node))
+def nodes_of(node: ast.AST) -> list[ast.AST]:
+    """:func:`walk`, for a function that many ask about: the list is theirs to read only.
+    :func:`forget_nodes` lets go of it."""
+    return walk(node)
 
 
 def forget_nodes() -> None:

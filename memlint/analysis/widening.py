@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from memlint.analysis.births import taken_only_by
 from memlint.analysis.events import Called
 from memlint.analysis.knowledge import ITEMSIZE, dtype_of
+from memlint.analysis.knowledge.factories import FACTORIES
 from memlint.analysis.knowledge.images import KEEPING_DTYPE, READERS, TO_ARRAY
-from memlint.analysis.placement import moves_off_host
+from memlint.analysis.placement import HOST, moves_off_host
 from memlint.analysis.uses import Uses
 from memlint.analysis.values import (
     Absent,
@@ -21,6 +22,7 @@ from memlint.analysis.values import (
     Tensor,
     Value,
     alternatives,
+    devices_of,
     made_of,
     plain,
 )
@@ -39,6 +41,8 @@ _ELEMENTWISE = frozenset(
 # The same as a text shows them.
 CAST_METHODS = frozenset(name[1:] for name in _CASTS)
 ELEMENTWISE_METHODS = frozenset(name[1:] for name in _ELEMENTWISE if name.startswith("."))
+# Of these it is what comes first that tells where the result lies.
+_OF_ONE_ARRAY = KEEPING_DTYPE - {"torch.cat", "torch.stack"}
 _DEPTH = 8
 
 
@@ -67,7 +71,7 @@ def widening_of(move: Called, uses: Uses) -> Widening | None:
     if move.name == ".to" and (target := _dtype_given(move)) is not None:
         if not isinstance(move.args.get("non_blocking", 2), Absent):
             return None
-        return _widening(move, None, dtype_behind(move.receiver), target, pure=True)
+        return _widening(move, None, dtype_on_host(move.receiver), target, pure=True)
     value, taker, pure = move.receiver, node, True
     for _ in range(_DEPTH):
         made = _only_made(value)
@@ -77,7 +81,7 @@ def widening_of(move: Called, uses: Uses) -> Widening | None:
             return None
         target = _cast_to(made)
         if target is not None:
-            return _widening(move, made, dtype_behind(made.inputs[0]), target, pure=pure)
+            return _widening(move, made, dtype_on_host(made.inputs[0]), target, pure=pure)
         others = made.inputs[1:]
         if made.name not in _ELEMENTWISE or any(isinstance(one, Tensor) for one in others):
             return None
@@ -122,15 +126,15 @@ def _only_made(value: Value) -> Made | None:
     return made_of(found[0]) if len(found) == 1 else None
 
 
-def dtype_behind(value: Value) -> str | None:
-    """The dtype of an array, where that or where it was read from tells."""
+def dtype_on_host(value: Value) -> str | None:
+    """The dtype of an array in host memory, where that or where it was read from tells."""
     for _ in range(_DEPTH):
         value = plain(value) if isinstance(value, Bound) else value
         if isinstance(value, Tensor):
-            if value.sizes == () or "cuda" in value.devices:
+            if value.sizes == ():
                 return None
             if value.dtype is not None:
-                return value.dtype
+                return value.dtype if _lies_on_host(value) else None
         made = _only_made(value)
         if made is None:
             return None
@@ -138,7 +142,7 @@ def dtype_behind(value: Value) -> str | None:
             return None if _reads_as_it_is(made) else "uint8"
         given = [v for k, v in made.keywords if k == "dtype"]
         if given:
-            return dtype_of(given[0])
+            return dtype_of(given[0]) if _lies_on_host(value) else None
         if made.name not in KEEPING_DTYPE | TO_ARRAY or not made.inputs:
             return None
         if len(made.inputs) > 1 and made.name in TO_ARRAY:
@@ -147,6 +151,37 @@ def dtype_behind(value: Value) -> str | None:
         if isinstance(value, Sequence):
             value = value.items[0] if value.items else value.element
     return None
+
+
+def _lies_on_host(value: Value, depth: int = 0) -> bool:
+    """Whether an array is known to lie in host memory, by what it was made of."""
+    return depth < _DEPTH and all(
+        (
+            isinstance(one, Tensor)
+            and (one.lib == "numpy" or bool(one.devices and one.devices <= HOST))
+        )
+        or _made_on_host(one, depth)
+        for one in alternatives(value)
+    )
+
+
+def _made_on_host(value: Value, depth: int) -> bool:
+    if isinstance(value, Sequence):
+        return all(_lies_on_host(one, depth + 1) for one in value.items or (value.element,))
+    made = made_of(plain(value) if isinstance(value, Bound) else value)
+    if made is None or devices_of(value) or made.name in (".cuda", ".type", ".type_as"):
+        return False
+    if made.name == ".to" and dtype_of(made.get("dtype", 1)) is None:
+        return False
+    if made.name in READERS or made.name == "torch.from_numpy" or made.name.startswith("numpy."):
+        return True
+    if any(key == "device" for key, _ in made.keywords):
+        return False
+    if made.name in FACTORIES or made.name == "torch.tensor":
+        return not any(isinstance(one, Tensor) and one.lib != "numpy" for one in made.inputs)
+    arrays = made.inputs[:1] if made.name in _OF_ONE_ARRAY else made.inputs
+    arrays = tuple(one for one in arrays if not isinstance(one, (Const, Ref)))
+    return bool(arrays) and all(_lies_on_host(one, depth + 1) for one in arrays)
 
 
 def _reads_as_it_is(made: Made) -> bool:

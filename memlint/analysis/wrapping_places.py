@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import re
 
-from memlint.analysis.walking import children, walk
+from memlint.analysis.walking import children, nodes_of
 
 WRAPPING = frozenset({"DataParallel", "data_parallel"})
 _ALIASED = re.compile(r"\b(?:DataParallel|data_parallel) as \w")
@@ -19,7 +19,7 @@ def may_wrap(function: ast.AST, around: str, source: str) -> bool:
     del around
     if _ALIASED.search(source) is not None:
         return True
-    return any(map(_is_named, walk(function))) and _names_it(function)
+    return any(map(_is_named, nodes_of(function))) and _names_it(function)
 
 
 def _is_named(node: ast.AST) -> bool:

@@ -26,7 +26,8 @@ class Across:
         """The rules that speak of a program alone, or of it and what it imports; and that."""
         if not self._rules or b"import" not in data:
             return list(speaking), NOTHING
-        open_rules = [r for r in self._rules if r in speaking or _may_be_met(r, data)]
+        loose = data.decode("latin-1")
+        open_rules = [r for r in self._rules if r in speaking or _may_be_met(r, loose)]
         if not open_rules:
             return list(speaking), NOTHING
         try:
@@ -71,20 +72,14 @@ class Across:
         return self._modules[key]
 
 
-def _may_be_met(rule: Rule, data: bytes) -> bool:
+def _may_be_met(rule: Rule, text: str) -> bool:
     """Whether each group that the program does not meet may be met by what it imports."""
     across = set(rule.needs.across)
     return all(
-        not across.isdisjoint(group) or any(_found_in_bytes(word, data) for word in group)
+        not across.isdisjoint(group) or any(occurs(word, text) for word in group)
         for group in rule.needs.groups
     )
 
 
 def _meets(rule: Rule, text: str) -> bool:
     return all(any(occurs(word, text) for word in group) for group in rule.needs.groups)
-
-
-def _found_in_bytes(word: Word, data: bytes) -> bool:
-    if isinstance(word, str):
-        return word.encode() in data
-    return occurs(word, data.decode("latin-1"))
