@@ -9,7 +9,7 @@ from memlint.analysis.values import (
     Const,
     Value,
 )
-from memlint.analysis.walking import walk
+from memlint.analysis.walking import children, walk
 from memlint.layout import length_of
 
 
@@ -23,6 +23,36 @@ def trips(start: Value, stop: Value, step: Value) -> int | None:
     if type(by) is not int or by == 0 or distance.terms:
         return None
     return length_of(range(0, distance.offset, by))
+
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+def runs_once(body: list[ast.stmt]) -> bool:
+    """Whether a loop with this body never comes to a second iteration, since the first ends it."""
+    return _leaves(body) and not any(map(_continues, body))
+
+
+def _leaves(body: list[ast.stmt]) -> bool:
+    match body:
+        case [*_, ast.Break() | ast.Return() | ast.Raise()]:
+            return True
+        case [*_, ast.If(body=then, orelse=other)]:
+            return _leaves(then) and _leaves(other)
+        case [*_, ast.With(body=inner) | ast.AsyncWith(body=inner)]:
+            return _leaves(inner)
+    return False
+
+
+def _continues(node: ast.AST) -> bool:
+    """Whether a ``continue`` in ``node`` starts the next iteration of the loop around it."""
+    if isinstance(node, ast.Continue):
+        return True
+    if isinstance(node, _SCOPES):
+        return False
+    below = node.orelse if isinstance(node, _LOOPS) else children(node)
+    return any(map(_continues, below))
 
 
 def counter_of(node: ast.While) -> tuple[str, Value, ast.expr] | None:

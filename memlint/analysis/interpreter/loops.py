@@ -9,7 +9,7 @@ from dataclasses import replace
 from memlint.analysis import knowledge
 from memlint.analysis.axes import OPAQUE, Layout
 from memlint.analysis.events import Loop
-from memlint.analysis.interpreter.counting import counter_of, trips
+from memlint.analysis.interpreter.counting import counter_of, runs_once, trips
 from memlint.analysis.interpreter.machine import UNKNOWN, text_of
 from memlint.analysis.interpreter.nests import Nests
 from memlint.analysis.interpreter.state import OpenLoop, Scope, Variables, merge
@@ -185,6 +185,9 @@ class Loops(Nests):
         header = dict(entry)
         workers, conditions, rare = frame.workers, frame.conditions, frame.throttles
         varied = frame.varied
+        if runs_once(body):
+            for loop in loops:
+                loop.trips = 1
         opened = [OpenLoop(loop) for loop in loops]
         frame.loops.extend(opened)
         inner = opened[-1]

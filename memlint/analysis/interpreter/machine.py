@@ -139,9 +139,21 @@ class Machine:
             record = self.loaders.get(loader)
             if record is not None:
                 loops = [opened.loop for frame in self.stack for opened in frame.loops]
-                blocking = waits and bool(loops) and is_fresh(value) and not record.placed
+                blocking = waits and self.is_repeated() and is_fresh(value) and not record.placed
                 whole = is_whole_batch(node, loops)
                 record.add_transfer(Transfer(node, text_of(node), devices, blocking, whole))
+
+    def is_repeated(self) -> bool:
+        """Whether what is read now runs in the iterations of some loop, all or most of them."""
+        for frame in reversed(self.stack):
+            for opened in reversed(frame.loops):
+                if frame.throttles > opened.throttles:
+                    return False
+                if opened.loop.trips != 1:
+                    return True
+            if frame.throttles > 0:
+                return False
+        return False
 
     def emit(self, event: KernelLaunch | LoopNest | Event) -> None:
         self.events.append(event)

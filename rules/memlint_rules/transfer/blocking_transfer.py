@@ -41,7 +41,8 @@ class BlockingTransfer(Rule):
     - the loader is known neither to pin nor to need it, or is not seen in this file;
     - the batch is computed with on the host first (`x.float().to(device)`), so that what is
       copied is other, pageable memory; so is a cut through its columns (`x[:, 1:]`);
-    - outside of loops, and on other devices: asynchronous copies are only safe to CUDA;
+    - outside of loops, in loops that end with their first iteration, behind `if step % 100 == 0`,
+      and on other devices: asynchronous copies are only safe to CUDA;
     - a framework moves the batches.
 
     ## Example
