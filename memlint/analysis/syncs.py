@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from memlint.analysis import knowledge
 from memlint.analysis.events import Called, Enclosing
+from memlint.analysis.last_name import last_name
 from memlint.analysis.placement import is_tensor, on_cuda
 from memlint.analysis.values import (
     Bound,
@@ -28,6 +29,7 @@ from memlint.analysis.values import (
     made_of,
     plain,
 )
+from memlint.analysis.walking import walk
 
 READING_METHODS = frozenset({".item", ".tolist", ".cpu", ".to"})
 READING_FUNCTIONS = frozenset(
@@ -38,6 +40,8 @@ READS = READING_METHODS | READING_FUNCTIONS | {".format"}
 BACKWARD = frozenset({".backward", "torch.autograd.backward", ".manual_backward"})
 TRAINING = BACKWARD | {".zero_grad"}
 STEPS = frozenset({".step"})
+# What waits for all that was queued.
+EMPTYING = frozenset({"torch.cuda.synchronize", "torch.accelerator.synchronize"})
 _PICKS = frozenset(
     f"{head}{name}" for head in (".", "torch.") for name in ("argmax", "multinomial", "topk")
 ) | {".sample"}
@@ -65,6 +69,8 @@ _OF_PYTHON = frozenset({"append", "get", "items", "keys", "pop", "values", "upda
 _OF_LISTS = frozenset({"operator.add", "operator.multiply", "operator.remainder"})
 # Code that measures waits on purpose.
 _MEASURES = re.compile(r"profil|bench|timeit|latency", re.IGNORECASE)
+# What a schedule of learning rates is called.
+_SCHEDULES = re.compile(r"sch(e|d)|lr|warmup", re.IGNORECASE)
 _DEPTH = 16
 _FEW = 4
 
@@ -93,18 +99,26 @@ class Reads:
     losses: set[int] = field(default_factory=set)
     # What goes into ``env.step(...)``.
     fed: set[int] = field(default_factory=set)
+    # What empties the queue, and what fills it again, but for the forward pass.
+    emptied: list[Called] = field(default_factory=list)
+    filled: list[Called] = field(default_factory=list)
 
     def note(self, call: Called) -> None:
         """Take note of one operation."""
         if call.name in READS:
             self.reads.append(call)
+        elif call.name in EMPTYING:
+            self.emptied.append(call)
         elif call.name in STEPS:
             self.fed.update(id(made.node) for made in _behind(call.args.positional))
+            if not _is_schedule(call):
+                self.filled.append(call)
         elif call.name in TRAINING:
             innermost = call.context.innermost()
             if innermost is not None:
                 self.training.add(id(innermost.loop.node))
             if call.name in BACKWARD:
+                self.filled.append(call)
                 given = (call.receiver, *call.args.positional)
                 self.losses.update(
                     id(made.node) for one in given if one is not None for made in _made_by(one)
@@ -132,11 +146,32 @@ class Reads:
         if found is None:
             return None
         kind, loop, values = found
+        if any(self._waited_for(read, before) for before in self.emptied):
+            return None
         # A part of a tensor, and what is picked from one, is a tensor.
         known = kind != "training" or read.name in READING_METHODS
         if any((known or self._is_tensor(one)) and on_cuda(one, self.placed) for one in values):
             return Wait(read, kind, loop)
         return None
+
+    def _waited_for(self, read: Called, before: Called) -> bool:
+        """Whether ``before`` waits in the same iteration for all that ``read`` would wait for."""
+        if not before.context.loops or before.context.function is not read.context.function:
+            return False
+        innermost = before.context.loops[-1]
+        if innermost.conditional or innermost.throttled:
+            return False
+        if all(one.loop.node is not innermost.loop.node for one in read.context.loops):
+            return False
+        first, last = before.node.lineno, read.node.lineno
+        between = (
+            one.node.lineno for one in self.filled if one.context.function is read.context.function
+        )
+        return (
+            first < last
+            and not any(first <= line < last for line in between)
+            and _is_older(read, innermost.loop.node, first)
+        )
 
     def _kind_of(self, read: Called) -> tuple[str, Enclosing, tuple[Value, ...]] | None:
         values = _read(read)
@@ -173,6 +208,36 @@ class Reads:
             is_tensor(one) or any(id(made.node) in self.losses for made in _made_by(one))
             for one in alternatives(value)
         )
+
+
+def _is_schedule(step: Called) -> bool:
+    """Whether a step is one of a schedule, which queues nothing."""
+    match step.node:
+        case ast.Call(func=ast.Attribute(value=value)):
+            return _SCHEDULES.search(last_name(value)) is not None
+    return False
+
+
+def _is_older(read: Called, loop: ast.AST, line: int) -> bool:
+    """Whether what is read was there at ``line`` of a loop already: a name that no later line
+    binds, or a view of it."""
+    names: set[str] = set()
+    for node in walk(read.node):
+        match node:
+            case ast.Name(id=name):
+                names.add(name)
+            case ast.Call(func=ast.Attribute(attr=name)) if node is not read.node:
+                if f".{name}" not in _VIEWS:
+                    return False
+            case ast.Call() if node is not read.node:
+                return False
+    return not any(
+        isinstance(node, ast.Name)
+        and node.id in names
+        and isinstance(node.ctx, ast.Store)
+        and line <= node.lineno < read.node.lineno
+        for node in walk(loop)
+    )
 
 
 def _read(read: Called) -> tuple[Value, ...]:

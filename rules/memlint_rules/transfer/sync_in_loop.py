@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ModelPlaced, ProgramEnd, ProgramStart
 from memlint.analysis.sync_places import may_wait
-from memlint.analysis.syncs import READS, STEPS, TRAINING, Reads, Wait
+from memlint.analysis.syncs import EMPTYING, READS, STEPS, TRAINING, Reads, Wait
 from memlint.findings import Severity
 from memlint.rule import Draft, Needs, Related, Rule
 
@@ -53,6 +53,7 @@ class SyncInLoop(Rule):
     - after the loop, once an epoch, and in loops that only evaluate;
     - the tensor is not known to be on a CUDA device;
     - what is read is handed to `env.step(...)`, which needs it on the host;
+    - `torch.cuda.synchronize()` stands before it in the same iteration: that waits already;
     - copies with `non_blocking=True`, which do not wait.
 
     ## Example
@@ -124,7 +125,7 @@ class SyncInLoop(Rule):
         places=may_wait,
         callers=may_wait,
     )
-    calls = READS | TRAINING | STEPS
+    calls = READS | TRAINING | STEPS | EMPTYING
 
     def __init__(self, options: dict[str, object] | None = None) -> None:
         super().__init__(options)
