@@ -66,7 +66,8 @@ class GraphRetention(Rule):
       under `no_grad`, or by something that is not differentiated (`argmax`, `==`, an accuracy);
     - the sum or the list is what `backward` is called on: losses of time steps, of tasks, of
       several batches;
-    - the accumulator is made anew in the iteration;
+    - the accumulator is made anew in the iteration, or for each batch where a loop trains several
+      times on one;
     - it is given something only now and then, or keeps only the last one;
     - no backward pass and no sign of an evaluation is seen: a caller may differentiate the sum;
     - meters that are not part of the program.
@@ -199,10 +200,24 @@ class GraphRetention(Rule):
             return self._in_method(one, place, target, walked, uses)
         if loop.throttled or not outlives(one, loop.loop.node, place, target, uses):
             return False
+        if self._ends_with_batch(one, loop, place, target, uses):
+            return False
         return any(
             enclosing.loop.node is loop.loop.node
             for b in walked
             for enclosing in b.called.context.loops
+        )
+
+    def _ends_with_batch(
+        self, one: Kept, loop: Enclosing, place: ast.AST, target: str, uses: Uses
+    ) -> bool:
+        """Whether a loop runs several times for each batch, and its accumulator is made anew for
+        each: a few nodes, gone with the step."""
+        loops = one.called.context.loops
+        around = loops[: loops.index(loop)]
+        return loop.role != "batch" and any(
+            outer.role == "batch" and not outlives(one, outer.loop.node, place, target, uses)
+            for outer in around
         )
 
     def _in_method(
