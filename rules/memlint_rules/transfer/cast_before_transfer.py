@@ -41,6 +41,8 @@ class CastBeforeTransfer(Rule):
     ## When it is silent
 
     - the dtype before the cast is not known, or not narrower;
+    - the tensor is made just before, of nothing but numbers: `create-then-move` reports it;
+    - it is not known to lie in host memory;
     - the cast is done in NumPy (`a.astype(np.float32)`);
     - the wide tensor is used on the host as well;
     - `.half()` and `.bfloat16()` of `float32`, which make less of it.

@@ -110,6 +110,7 @@ class CreateThenMove(Rule):
         callers=moves_what_it_makes,
     )
     calls = MOVES
+    supersedes = ("cast-before-transfer",)
 
     def __init__(self, options: dict[str, object] | None = None) -> None:
         super().__init__(options)
