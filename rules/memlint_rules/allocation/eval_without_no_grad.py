@@ -128,6 +128,7 @@ class EvalWithoutNoGrad(Rule):
         self._forwards: list[Forward] = []
         self._differentiated: set[Site] = set()
         self._behind: list[tuple[Context, frozenset[int]]] = []
+        self._explained: frozenset[int] = frozenset()
         yield from ()
 
     def check(self, called: Called) -> Iterator[Draft]:
@@ -148,6 +149,9 @@ class EvalWithoutNoGrad(Rule):
         if not self._forwards:
             return
         uses = uses_in(program.tree)
+        # What the model's own code makes says nothing where another run of it is differentiated.
+        trained = [one for one in self._forwards if one.graphs & self._differentiated]
+        self._explained = frozenset[int]().union(*map(_made_at, trained))
         told: list[Forward] = []
         for forward in sorted(self._forwards, key=lambda one: len(one.context.calls)):
             if not self._is_wasted(forward, uses) or any(_covers(one, forward) for one in told):
@@ -162,8 +166,7 @@ class EvalWithoutNoGrad(Rule):
     def _is_wasted(self, forward: Forward, uses: Uses) -> bool:
         if not evidence(forward, uses) or forward.graphs & self._differentiated:
             return False
-        made = [made_of(leaf) for leaf in leaves(forward.value)]
-        nodes = {id(forward.node), *(id(one.node) for one in made if one is not None)}
+        nodes = {id(forward.node), *(_made_at(forward) - self._explained)}
         if any(
             _on_one_way(context, forward.context) and not nodes.isdisjoint(behind)
             for context, behind in self._behind
@@ -194,6 +197,12 @@ class EvalWithoutNoGrad(Rule):
             confidence=Confidence.HIGH if forward.evaluating else Confidence.MEDIUM,
             fix=fix,
         )
+
+
+def _made_at(forward: Forward) -> frozenset[int]:
+    """The expressions that made the parts of what a model gave, as identities."""
+    made = (made_of(leaf) for leaf in leaves(forward.value))
+    return frozenset(id(one.node) for one in made if one is not None)
 
 
 def _on_one_way(one: Context, other: Context) -> bool:
