@@ -100,6 +100,7 @@ class Index:
     ) -> set[int]:
         candidates: set[int] | None = None
         every: list[Unit] = []
+        touching: list[Unit] = []
         for number, (group, by_init) in enumerate(sieve.groups):
             aliases = self._aliases(outside, group)
             units = graph.own if sieve.across.isdisjoint(group) else graph.units
@@ -116,8 +117,13 @@ class Index:
             candidates = reached if candidates is None else candidates & reached
             if not candidates:
                 return candidates
+            touching += holders
         if candidates is None:
             return {id(u.node) for u in graph.units}
+        if sieve.classwide:
+            # What other methods of the class meet is met for all, but who leads to none of it
+            # adds nothing.
+            candidates &= graph.reaching(touching, classwide=False, by_init=False)
         if sieve.nearest:
             demanding = {id(u.node) for u in every if self._is_demanding(u, sieve, graph)}
             candidates &= graph.nearest(every, demanding)
@@ -194,6 +200,15 @@ class _Sieve:
         self.also = _within(needs.also, text)
 
 
+_KEPT = re.compile(r"self\.(\w+)\s*(?::[^=\n]*)?=(?!=)")
+
+
+def _is_open(text: str) -> bool:
+    """Whether a statement goes on at the end of a text that it begins."""
+    depth = sum(text.count(one) for one in "([{") - sum(text.count(one) for one in ")]}")
+    return depth > 0 or "\n" not in text
+
+
 class _Graph:
     """Which units name which."""
 
@@ -219,7 +234,10 @@ class _Graph:
 
     def _naming_bare(self, name: str) -> list[Unit]:
         if name not in self._bare:
-            self._bare[name] = [u for u in self.units if _names(u.text, name)]
+            # The text of a method begins with the head of its class, which names it.
+            self._bare[name] = [
+                unit for unit in self.units if _names(unit.text, name, first=_own_head(unit, name))
+            ]
         return self._bare[name]
 
     def reaching(self, holders: list[Unit], *, classwide: bool, by_init: bool) -> set[int]:
@@ -232,12 +250,30 @@ class _Graph:
             if unit.owner and (classwide or (by_init and unit.name == "__init__")):
                 near.extend(self._methods[unit.owner])
             if unit.owner and (classwide or unit.name in _UNNAMED):
-                near.extend(self._naming_bare(unit.owner))
+                for maker in self._naming_bare(unit.owner):
+                    near.append(maker)
+                    if maker.name == "__init__" and maker.owner:
+                        near.extend(self._using(maker, unit.owner))
             for other in near:
                 if id(other.node) not in found:
                     found.add(id(other.node))
                     waiting.append(other)
         return found
+
+    def _using(self, maker: Unit, made: str) -> list[Unit]:
+        """The methods that may use the objects of class ``made`` that an ``__init__`` makes."""
+        attributes = set[str]()
+        for found in re.compile(rf"\b{made}\b").finditer(maker.text, _own_head(maker, made)):
+            before = maker.text[: found.start()]
+            start = max((one.start() for one in _KEPT.finditer(before)), default=-1)
+            if start < 0 or not _is_open(before[start:]):
+                return self._methods[maker.owner]
+            attributes.add(_KEPT.match(before, start)[1])  # type: ignore[index]
+        return [
+            one
+            for one in self._methods[maker.owner]
+            if any(_names(one.text, name, dotted=True) for name in attributes)
+        ]
 
     def nearest(self, holders: list[Unit], demanding: set[int]) -> set[int]:
         """Holders, plain functions that lead to one, methods that call one that is no method or
@@ -301,9 +337,15 @@ def _holds(unit: Unit, group: tuple[Word, ...], aliases: set[str]) -> bool:
     return _has(unit.text, group) or any(_names(unit.text, name) for name in aliases)
 
 
-def _names(text: str, name: str, *, dotted: bool = False) -> bool:
-    """Whether a name occurs in a text, ``dotted`` behind a dot, otherwise not behind one."""
-    at = text.find(name) if name else -1
+def _own_head(unit: Unit, name: str) -> int:
+    """Where the text of a method goes on after the head of its class, if that has this name."""
+    return unit.text.find(name) + len(name) if unit.owner == name else 0
+
+
+def _names(text: str, name: str, *, dotted: bool = False, first: int = 0) -> bool:
+    """Whether a name occurs in a text from ``first`` on, ``dotted`` behind a dot, otherwise not
+    behind one."""
+    at = text.find(name, first) if name else -1
     while at >= 0:
         end = at + len(name)
         before = text[at - 1] if at else "\n"
