@@ -134,7 +134,7 @@ class ChannelsLastMismatch(Rule):
         # A method that cuts modules out of its model: what is left is not known then.
         also={re.compile(r"self\.(\w+) = self\.\1\[")},
         # Whose model is converted, and which operations undo that, the whole program tells.
-        whole={"torch.channels_last", "import channels_last"},
+        whole={"torch.channels_last", "th.channels_last", "import channels_last"},
     )
     calls: ClassVar[frozenset[str]] = CONVOLVING | {".to"}
 

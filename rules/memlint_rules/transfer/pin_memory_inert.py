@@ -25,6 +25,9 @@ from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
 
 DEVICE = "pin_memory_device"
+OPTIONS = frozenset(
+    {'"pin_memory": True', "'pin_memory': True", '"pin_memory_device"', "'pin_memory_device'"}
+)
 
 
 class PinMemoryInert(Rule):
@@ -103,6 +106,8 @@ class PinMemoryInert(Rule):
         nearest=True,
         places=may_pin_in_vain,
         callers=may_pin_in_vain,
+        # Options that the module holds, for a function to spread in its call.
+        whole=OPTIONS,
     )
 
     def check_loader(self, loader: LoaderBuilt) -> Iterator[Draft]:
