@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from memlint.analysis.walking import walk
+
 TRIES: tuple[type[ast.Try], ...] = (ast.Try, getattr(ast, "TryStar", ast.Try))
 PASSES = 3
 
@@ -266,7 +268,9 @@ class Flow:
         return _join([exit_state, *breaks])
 
     def _holds_seed(self, body: Iterable[ast.AST]) -> bool:
-        return any(one is self.seed.node for part in body for one in ast.walk(part))
+        line = getattr(self.seed.node, "lineno", 0)
+        around = (part for part in body if _spans(part, line))
+        return any(one is self.seed.node for part in around for one in walk(part))
 
     # Expressions
 
@@ -418,3 +422,9 @@ def _is_first(test: ast.expr, *, alone: bool) -> bool:
         case ast.Name() | ast.Attribute() | ast.Call():
             return not alone
     return False
+
+
+def _spans(node: ast.AST, line: int) -> bool:
+    """Whether a node may hold one at ``line``; 0 stands for a line that is not known."""
+    first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
+    return not (line and first and last) or first <= line <= last

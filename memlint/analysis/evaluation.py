@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from memlint.analysis.events import Forward
 from memlint.analysis.steps import STEP_HOOKS
@@ -54,8 +55,7 @@ def evidence(forward: Forward, uses: Uses) -> bool:
         return False
     if name in STEP_HOOKS or name in ("forward", "__init__") or name.startswith("forward_"):
         return False
-    text = forward.source.text
-    if TESTING.search(text) or ENGINE.search(text) or not LIBRARY.search(text):
+    if not _may_be_evaluated(forward.source.text):
         return False
     if forward.evaluating is True:
         return (
@@ -76,6 +76,12 @@ def evidence(forward: Forward, uses: Uses) -> bool:
         and in_batches
         and _is_measured(forward, uses)
     )
+
+
+@lru_cache(maxsize=8)
+def _may_be_evaluated(text: str) -> bool:
+    """Whether a program uses torch, and is neither a test nor run by a framework."""
+    return not (TESTING.search(text) or ENGINE.search(text)) and LIBRARY.search(text) is not None
 
 
 def wants_gradients(forward: Forward) -> bool:

@@ -190,8 +190,13 @@ def name_of(value: Value) -> str:
 
 def text_of(node: ast.AST) -> str:
     """The source of an expression, normalised."""
-    if isinstance(node, ast.Name):
-        return node.id
+    names: list[str] = []
+    base = node
+    while isinstance(base, ast.Attribute):
+        names.append(base.attr)
+        base = base.value
+    if isinstance(base, ast.Name):
+        return ".".join((base.id, *reversed(names)))
     return ast.unparse(node)
 
 

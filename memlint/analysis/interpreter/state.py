@@ -107,6 +107,8 @@ class OpenLoop:
     conditions: int = 0
     throttles: int = 0
     varied: int = 0
+    # What the loop is for, and how many loaders were known when that was told.
+    role: tuple[int, str] | None = None
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from memlint.analysis.events import Called, Context, Enclosing
 from memlint.analysis.interpreter.autograd import Autograd, with_places
 from memlint.analysis.interpreter.loop_roles import role_of
+from memlint.analysis.interpreter.state import OpenLoop
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
     Absent,
@@ -143,7 +144,7 @@ class Watch(Autograd):
             loops.extend(
                 Enclosing(
                     opened.loop,
-                    role_of(opened.loop, self.loaders),
+                    self._role_of(opened),
                     rare or frame.throttles > opened.throttles,
                     conditional or frame.conditions > opened.conditions,
                     varied or frame.varied > opened.varied,
@@ -168,6 +169,11 @@ class Watch(Autograd):
             frame.conditions > 0,
             frame.throttles > 0,
         )
+
+    def _role_of(self, opened: OpenLoop) -> str:
+        if opened.role is None or opened.role[0] != len(self.loaders):
+            opened.role = len(self.loaders), role_of(opened.loop, self.loaders)
+        return opened.role[1]
 
     def surroundings(self) -> object:
         """What of the calling code tells apart the operations of a function that it calls."""
