@@ -13,7 +13,7 @@ def program(expression: str, dtype: str = "torch.uint8") -> str:
 
 
 def run(device, target):
-    x = torch.ones(4, 3, dtype={dtype})
+    x = torch.tensor(target, dtype={dtype})
     y = {expression}
     return y
 """
@@ -46,7 +46,7 @@ def test_the_move_comes_first_and_changes_no_values(before: str, after: str, dty
     for version in (text, changed):
         names: dict[str, object] = {}
         exec(compile(version, RULE, "exec"), names)
-        results.append(names["run"]("cpu", None))  # type: ignore[operator]
+        results.append(names["run"]("cpu", [[1, 0, 1]] * 4))  # type: ignore[operator]
     assert results[0].dtype == results[1].dtype
     assert results[0].stride() == results[1].stride()
     assert torch.equal(*results)

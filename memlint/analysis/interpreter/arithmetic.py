@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 
 from memlint.analysis.linear import add, linear, of_linear, scale
@@ -19,6 +20,16 @@ def has_short_text(value: object) -> bool:
     if isinstance(value, str):
         return len(value) <= LONGEST_TEXT
     return isinstance(value, int) and abs(value) <= LARGEST
+
+
+# A device string is known by its head: "cuda:%d" % rank.
+_NUMBERED = re.compile(r"((?:cuda|cpu|mps|xpu|hip):)(?:%[ds]|\{\w*\})?")
+
+
+def numbered_device(text: str) -> Const | None:
+    """The device that a text names to which a number is added, or that one is formatted with."""
+    found = _NUMBERED.fullmatch(text)
+    return Const(f"{found[1]}0") if found is not None else None
 
 
 def falsy(value: Value) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from memlint.analysis import knowledge
 from memlint.analysis.interpreter.access import is_nothing
 from memlint.analysis.interpreter.activations import Activations
+from memlint.analysis.interpreter.arithmetic import numbered_device
 from memlint.analysis.interpreter.machine import UNKNOWN
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
@@ -168,6 +169,8 @@ class Calls(Activations):
                 return self.call_method(plain(receiver), name, args, node)
             case Bound() | Function() | Partial():
                 return self.call_on_callable(receiver, name, args, node)
+            case Const(str() as text) if name == "format":
+                return numbered_device(text) or UNKNOWN
         return UNKNOWN
 
     def call_array_method(self, receiver: Tensor, name: str, args: Args, node: ast.AST) -> Value:

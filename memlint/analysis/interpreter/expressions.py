@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from memlint.analysis import knowledge
 from memlint.analysis.interpreter.access import Access
-from memlint.analysis.interpreter.arithmetic import has_short_text, number_of
+from memlint.analysis.interpreter.arithmetic import has_short_text, number_of, numbered_device
 from memlint.analysis.interpreter.machine import UNKNOWN, text_of
 from memlint.analysis.knowledge import Args
 from memlint.analysis.linear import linear, of_linear, scale
@@ -104,8 +104,7 @@ class Expressions(Access):
             elif isinstance(value, Const) and has_short_text(value.value):
                 text += str(value.value)
             else:
-                # A device string is known by its head: f"cuda:{rank}".
-                return Const(f"{text}0") if text.endswith(":") else UNKNOWN
+                return numbered_device(text) or UNKNOWN
         return Const(text) if len(text) <= LONGEST_TEXT else UNKNOWN
 
     def _formatted_part(self, part: ast.FormattedValue) -> Value:
@@ -197,6 +196,8 @@ class Expressions(Access):
         match left, right:
             case Const(str() as a), Const(str() as b) if op is ast.Add:
                 return Const(a + b) if len(a) + len(b) <= LONGEST_TEXT else UNKNOWN
+            case Const(str() as text), _ if op in (ast.Add, ast.Mod):
+                return numbered_device(text) or Unknown(deps=deps_of(right))
             case Mapping(), Mapping() if op is ast.BitOr:
                 items = {**dict(left.items), **dict(right.items)}
                 return Mapping(
