@@ -55,6 +55,18 @@ def _is_of_samples(around: str) -> bool:
     return any(map(SAMPLES.search, names))
 
 
+def named_file(path: ast.expr) -> str:
+    """What a path is called as it is written: the end of a text, the last name of a variable."""
+    match path:
+        case ast.Constant(value=str(text)) | ast.JoinedStr(values=[*_, ast.Constant(value=text)]):
+            return str(text)
+        case ast.BinOp(right=right):
+            return named_file(right)
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
+
+
 @lru_cache(maxsize=4)
 def _names(source: str) -> tuple[frozenset[str], frozenset[str]]:
     """The names of torch in a program, and those of its function."""
@@ -84,7 +96,7 @@ def _is_open(call: ast.Call, looped: set[str]) -> bool:
     path = given.get("f", call.args[0] if call.args else None)
     if path is None:
         return None in given or bool(call.args)
-    if SMALL.search(ast.unparse(path).strip("'\"")):
+    if SMALL.search(named_file(path)):
         return False
     name = path.id if isinstance(path, ast.Name) else getattr(path, "attr", "")
     named = isinstance(path, (ast.Name, ast.Attribute)) and STREAM_NAMES.search(name)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
 from memlint.analysis.files import ending_of, is_stream
-from memlint.analysis.load_places import LOAD, SAMPLES, SMALL, may_load
+from memlint.analysis.load_places import LOAD, SAMPLES, SMALL, may_load, named_file
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Absent, must_be
 from memlint.findings import Applicability, Confidence, Severity
@@ -133,7 +133,7 @@ class LoadWithoutMmap(Rule):
         ):
             return True
         path = _path_node(call)
-        names = [ast.unparse(path).strip("'\"") if path is not None else ""]
+        names = [named_file(path) if path is not None else ""]
         names.append(ending_of(load.args.get("f", 0), path))
         uses = uses_in(self._tree)
         names.extend(use.name.removesuffix(".load_state_dict") for use in uses.of(call))
