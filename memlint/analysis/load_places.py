@@ -56,10 +56,12 @@ def _is_of_samples(around: str) -> bool:
 
 
 def named_file(path: ast.expr) -> str:
-    """What a path is called as it is written: the end of a text, the last name of a variable."""
+    """What a path is called as it is written: a text, or the last name of a variable."""
     match path:
-        case ast.Constant(value=str(text)) | ast.JoinedStr(values=[*_, ast.Constant(value=text)]):
-            return str(text)
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=parts):
+            return "".join(str(p.value) if isinstance(p, ast.Constant) else "_" for p in parts)
         case ast.BinOp(right=right):
             return named_file(right)
         case ast.Name(id=name) | ast.Attribute(attr=name):
