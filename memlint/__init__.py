@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from memlint.rule import Needs as Needs
     from memlint.rule import Option as Option
     from memlint.rule import Rule as Rule
+    from memlint.tracer.trace import Trace as Trace
+    from memlint.tracer.trace import TraceError as TraceError
+    from memlint.tracer.trace import trace as trace
 
 __version__ = "0.1.0"
 
@@ -40,7 +43,10 @@ _HOMES = {
     "Settings": "memlint.config",
     "Severity": "memlint.findings",
     "TextEdit": "memlint.findings",
+    "Trace": "memlint.tracer.trace",
+    "TraceError": "memlint.tracer.trace",
     "check": "memlint.linter.run",
+    "trace": "memlint.tracer.trace",
 }
 
 

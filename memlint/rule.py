@@ -4,8 +4,9 @@ A rule is one class in one file of a rule pack.  A pack is an importable package
 an entry point of the group ``memlint.rules``; every module in it is imported and every
 concrete :class:`Rule` subclass defined there is a rule.  Nothing is registered by hand.
 
-A rule's ``check*`` methods are called with the events that the analysis finds: the
-annotation of a method's first argument says with which kind.
+A rule's ``check*`` methods are called with the events that the analysis finds, its ``observe*``
+methods with the records of a traced run: the annotation of a method's first argument says with
+which kind.
 """
 
 from __future__ import annotations
@@ -172,13 +173,14 @@ class Rule:
     events of, by the names that are explained there.  ``targets`` are the oldest versions that
     the linted project supports; ``since`` is the package and the version from which on what the
     rule advises is there: the rule does not run for projects that support older ones, and says
-    so where nothing tells which they support.
+    so where nothing tells which they support.  A ``trace_only`` rule speaks of runs alone.
     """
 
     code: ClassVar[str] = ""
     name: ClassVar[str] = ""
     severity: ClassVar[Severity] = Severity.WARNING
     default_on: ClassVar[bool] = True
+    trace_only: ClassVar[bool] = False
     applicability: ClassVar[Applicability] = Applicability.NONE
     needs: ClassVar[Needs] = Needs()
     calls: ClassVar[frozenset[str]] = frozenset()
@@ -233,19 +235,29 @@ class Rule:
 Check = Callable[[Any], Iterator[Draft]]
 
 
-_HANDLERS: dict[type, tuple[tuple[type, str], ...]] = {}
+_METHODS: dict[tuple[type, str], tuple[tuple[type, str], ...]] = {}
 
 
 def handlers(rule: type[Rule]) -> tuple[tuple[type, str], ...]:
     """The event class and the method name of each ``check*`` method of a rule."""
-    if (known := _HANDLERS.get(rule)) is None:
-        known = _HANDLERS[rule] = tuple(_handlers(rule))
+    return _methods(rule, "check")
+
+
+def observers(rule: type[Rule]) -> tuple[tuple[type, str], ...]:
+    """The record class and the method name of each ``observe*`` method of a rule."""
+    return _methods(rule, "observe")
+
+
+def _methods(rule: type[Rule], prefix: str) -> tuple[tuple[type, str], ...]:
+    key = (rule, prefix)
+    if (known := _METHODS.get(key)) is None:
+        known = _METHODS[key] = tuple(_asking(rule, prefix))
     return known
 
 
-def _handlers(rule: type[Rule]) -> Iterator[tuple[type, str]]:
+def _asking(rule: type[Rule], prefix: str) -> Iterator[tuple[type, str]]:
     for name in dir(rule):
-        if not name.startswith("check"):
+        if not name.startswith(prefix):
             continue
         method = getattr(rule, name)
         hints = typing.get_type_hints(method)
@@ -298,6 +310,7 @@ def _admit(rule: type[Rule], rules: dict[str, type[Rule]]) -> None:
     if not all(isinstance(text, str) for text in (rule.family(), rule.url(), rule.summary())):
         raise TypeError(f"{rule.code} has a family, an address or a summary that is no string")
     handlers(rule)
+    observers(rule)
     rules[rule.code] = rule
 
 

@@ -86,7 +86,7 @@ class Plan:
         self.failures: list[FileError] = []
         targets = targets_of(settings)
         for rule in rules:
-            if rule.since is not None and not targets.has(*rule.since):
+            if rule.trace_only or (rule.since is not None and not targets.has(*rule.since)):
                 continue
             try:
                 made = rule(settings.rule_options.get(rule.name))

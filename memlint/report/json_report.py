@@ -23,13 +23,13 @@ def document(report: Report) -> dict[str, Any]:
     """The report as plain data."""
     return {
         "version": FORMAT_VERSION,
-        "findings": [_finding(finding) for finding in report.findings],
+        "findings": [finding_object(finding) for finding in report.findings],
         "errors": [_error(error) for error in report.errors],
         "summary": _summary(report),
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def finding_object(finding: Finding) -> dict[str, Any]:
     return {
         "code": finding.code,
         "name": finding.name,

@@ -1,0 +1,109 @@
+"""Where an operation was called from: the first frame that is neither torch's nor memlint's.
+
+While the program runs, a call site is a code object and an instruction; frames are never
+kept.  Paths, lines and columns are worked out afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatch
+from types import CodeType
+from typing import NamedTuple
+
+from memlint.tracer.records import Site
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Spot(NamedTuple):
+    """An instruction of a code object."""
+
+    code: CodeType
+    instruction: int
+
+
+SpotKey = tuple[int, int]
+_Position = tuple[int | None, int | None, int | None, int | None]
+NOWHERE: SpotKey = (0, -1)
+
+
+class CallSites:
+    """Finds and remembers call sites.
+
+    ``include`` and ``exclude`` are patterns of paths: frames of files that are excluded, or
+    not included where anything is, are passed over as those of torch are.
+    """
+
+    def __init__(
+        self, libraries: Sequence[str], include: Sequence[str] = (), exclude: Sequence[str] = ()
+    ) -> None:
+        self._roots = tuple(os.path.join(path, "") for path in (*libraries, _HERE))
+        self._include, self._exclude = tuple(include), tuple(exclude)
+        self._passed: dict[str, bool] = {}
+        self._spots: dict[SpotKey, Spot] = {}
+        self._sites: dict[SpotKey, Site] = {}
+
+    def here(self, depth: int = 2) -> SpotKey:
+        """The key of the call site, seen from ``depth`` frames above; ``NOWHERE`` if there is
+        none, as on a thread of autograd's own."""
+        frame = sys._getframe(depth)
+        passed = self._passed
+        while frame is not None:
+            code = frame.f_code
+            name = code.co_filename
+            skip = passed.get(name)
+            if skip is None:
+                skip = passed[name] = self._is_passed(name)
+            if not skip:
+                key = (id(code), frame.f_lasti)
+                if key not in self._spots:
+                    self._spots[key] = Spot(code, frame.f_lasti)
+                return key
+            frame = frame.f_back  # type: ignore[assignment]
+        return NOWHERE
+
+    def _is_passed(self, filename: str) -> bool:
+        if filename.startswith(("<frozen ", *self._roots)):
+            return True
+        if any(_matches(filename, pattern) for pattern in self._exclude):
+            return True
+        return bool(self._include) and not any(
+            _matches(filename, pattern) for pattern in self._include
+        )
+
+    def site(self, key: SpotKey) -> Site:
+        """The place in the program that a key stands for."""
+        if key not in self._sites:
+            spot = self._spots.get(key)
+            self._sites[key] = _resolve(spot) if spot is not None else Site("<unknown>", "", 0)
+        return self._sites[key]
+
+
+def _matches(filename: str, pattern: str) -> bool:
+    return pattern in filename or fnmatch(filename, pattern)
+
+
+def _resolve(spot: Spot) -> Site:
+    code = spot.code
+    function = str(getattr(code, "co_qualname", code.co_name))
+    positions: Callable[[], Iterable[_Position]] | None = getattr(code, "co_positions", None)
+    if positions is not None:
+        every = list(positions())
+        line, end_line, column, end_column = every[spot.instruction // 2]
+        if line is not None:
+            return Site(
+                code.co_filename,
+                function,
+                line,
+                0 if column is None else column + 1,
+                end_line or line,
+                0 if end_column is None else end_column + 1,
+            )
+    line = code.co_firstlineno
+    for start, end, number in code.co_lines():
+        if start <= spot.instruction < end and number is not None:
+            line = number
+    return Site(code.co_filename, function, line)

@@ -1,0 +1,43 @@
+"""Records to the rules that ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from memlint.rule import Rule, observers
+from memlint.tracer.records import Asked, Operation, Stream
+from memlint.tracer.sightings import Sighting
+
+_VIEWS = frozenset(
+    {"view", "t", "transpose", "permute", "expand", "detach", "alias", "as_strided", "select",
+     "slice", "unsqueeze", "squeeze", "split", "unbind", "_unsafe_view", "chunk", "unfold"}
+)  # fmt: skip
+
+
+def streams_of(operations: Iterable[Operation]) -> list[Stream]:
+    """The odd layouts of a run, by where they were born, with the operations that took them."""
+    streams: dict[object, Stream] = {}
+    for operation in operations:
+        if operation.short in _VIEWS:
+            continue
+        for index, born in operation.births.items():
+            operand = operation.operands[index]
+            stream = streams.setdefault(born, Stream(born, operand))
+            if operand.array.nbytes > stream.largest.array.nbytes:
+                stream.largest = operand
+            if operation not in stream.takers:
+                stream.takers.append(operation)
+    return list(streams.values())
+
+
+def observe(
+    rules: Sequence[Rule], operations: Sequence[Operation], asked: Sequence[Asked]
+) -> Iterator[Sighting]:
+    """What the rules say to the records of a run; raises what they raise."""
+    records: list[Operation | Asked | Stream] = [*operations, *asked, *streams_of(operations)]
+    for rule in rules:
+        for kind, name in observers(type(rule)):
+            method = getattr(rule, name)
+            for record in records:
+                if isinstance(record, kind):
+                    yield from method(record)

@@ -1,0 +1,57 @@
+"""What the layouts of an operation's operands mean for it: questions that several rules ask."""
+
+from __future__ import annotations
+
+from memlint.layout import Form, classify, fastest_axis
+from memlint.tracer.records import Operand, Operation
+
+LEAST_BYTES = 1 << 16
+"""Smaller operands stay in the nearest caches, where the order of reading costs little."""
+
+ELEMENTWISE = frozenset(
+    {"add", "sub", "mul", "div", "maximum", "minimum", "pow", "where", "relu", "gelu", "silu",
+     "sigmoid", "tanh", "exp", "neg", "abs", "clamp"}
+)  # fmt: skip
+REDUCTIONS = frozenset(
+    {"sum", "mean", "amax", "amin", "var_mean", "std_mean", "logsumexp", "max", "min", "argmax",
+     "argmin", "var", "std"}
+)  # fmt: skip
+NORMALISING = frozenset({"native_layer_norm", "_softmax", "_log_softmax", "native_group_norm"})
+LOOKUPS = frozenset({"embedding", "index_select"})
+
+
+def is_large(operand: Operand) -> bool:
+    """Whether an operand outgrows the nearest caches."""
+    return operand.array.nbytes >= LEAST_BYTES
+
+
+def is_reordered(operand: Operand) -> bool:
+    """Whether all axes of an operand are stored, in another order than row-major: axes of size 1
+    and broadcast ones do not count."""
+    form = classify(operand.array)
+    if form in (Form.PERMUTED, Form.CHANNELS_LAST):
+        return True
+    return form is Form.GAPPED and fastest_axis(operand.array) != _last_axis(operand)
+
+
+def _last_axis(operand: Operand) -> int | None:
+    moving = [n for n, size in enumerate(operand.array.shape) if size > 1]
+    return moving[-1] if moving else None
+
+
+def reordered(operation: Operation) -> tuple[int, ...]:
+    """The large operands of an operation that are not stored in the order of their axes."""
+    found = enumerate(operation.operands)
+    return tuple(index for index, one in found if is_large(one) and is_reordered(one))
+
+
+def shown(operand: Operand) -> str:
+    """``float32[2048, 2048] with strides (1, 2048)``."""
+    shape = ", ".join(map(str, operand.array.shape))
+    strides = ", ".join(map(str, operand.array.strides))
+    return f"{operand.dtype}[{shape}] with strides ({strides})"
+
+
+def megabytes(nbytes: float) -> str:
+    """``16.8 MB``, in units of a million bytes."""
+    return f"{nbytes / 1e6:,.1f} MB" if nbytes < 1e9 else f"{nbytes / 1e9:,.2f} GB"

@@ -1,0 +1,144 @@
+"""What the tracer remembers of a run: plain data, without torch objects.
+
+Operations are not kept one by one: equal ones at one place, on operands of equal layout, are
+one :class:`Operation` with a count.  Rules receive these records in their ``observe`` methods.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from memlint.layout import Strided, is_contiguous
+
+FORWARD, BACKWARD, OPTIMIZER, LOADING = "forward", "backward", "optimizer", "loading"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Site:
+    """A place of the traced program: the expression that a call stands in.
+
+    Columns count from 1 and the end is exclusive, as in findings; they are 0 where the
+    interpreter does not tell them (Python 3.10)."""
+
+    path: str
+    function: str
+    line: int
+    column: int = 0
+    end_line: int = 0
+    end_column: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor as an operation took or gave it; strides are in elements."""
+
+    array: Strided
+    dtype: str
+    device: str
+    pinned: bool = False
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether its elements lie row-major without gaps."""
+        return is_contiguous(self.array)
+
+    @property
+    def kind(self) -> str:
+        """The device without its number: "cpu", "cuda"."""
+        return self.device.partition(":")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """Stands in the arguments of an operation for operand ``index``."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """An argument that plain data cannot stand for, a dtype or a device, by its text."""
+
+    kind: str
+    text: str
+
+
+Argument: TypeAlias = (
+    "Hole | Opaque | bool | int | float | complex | str | tuple[Argument, ...] | None"
+)
+
+
+@dataclass(slots=True)
+class Operation:
+    """An operation at one place, on operands of one layout, as often as it ran.
+
+    ``name`` is as the dispatcher spells it ("aten.add.Tensor"); ``arguments`` and ``keywords``
+    are those of its first run, with a :class:`Hole` for each operand.  ``steps`` counts the
+    steps in which it ran, ``fresh`` how often its results had memory of their own, ``hidden``
+    how often it was a copy that ``reshape`` or a product made because no view would do,
+    ``grown`` how often its first operand was what it had made the time before, ``versions`` how
+    many different arrays came as its first operand that is not row-major.  ``births`` are
+    the places where the layouts of operands that are not row-major came up, by operand.
+    """
+
+    site: Site
+    name: str
+    phase: str
+    operands: tuple[Operand, ...]
+    results: tuple[Operand, ...]
+    arguments: tuple[Argument, ...] = ()
+    keywords: tuple[tuple[str, Argument], ...] = ()
+    count: int = 0
+    steps: int = 0
+    fresh: int = 0
+    hidden: int = 0
+    grown: int = 0
+    versions: int = 0
+    replayable: bool = False
+    births: dict[int, Site] = field(default_factory=dict)
+
+    @property
+    def uses(self) -> float:
+        """How often one and the same array came in an odd layout."""
+        return self.count / self.versions if self.versions else 1.0
+
+    @property
+    def per_step(self) -> float:
+        """How often it ran in a step in which it ran at all."""
+        return self.count / self.steps if self.steps else float(self.count)
+
+    @property
+    def short(self) -> str:
+        """The name without namespace and overload: "add"."""
+        return self.name.split(".")[1] if "." in self.name else self.name
+
+
+@dataclass(slots=True)
+class Asked:
+    """A method of a tensor that need not do anything, as often as it was called: ``idle`` is
+    how often it gave back the tensor that it was called on."""
+
+    site: Site
+    name: str
+    operand: Operand
+    count: int = 0
+    idle: int = 0
+    steps: int = 0
+
+
+@dataclass(slots=True)
+class Stream:
+    """A layout that is not row-major and is handed on from operation to operation.
+
+    ``born`` is where it came up; ``takers`` are the operations that took it and are not views,
+    ``largest`` is the largest tensor that had it."""
+
+    born: Site
+    largest: Operand
+    takers: list[Operation] = field(default_factory=list)
+
+    @property
+    def uses(self) -> int:
+        """How often it was taken."""
+        return sum(taker.count for taker in self.takers)
