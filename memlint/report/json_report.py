@@ -30,6 +30,7 @@ def document(report: Report) -> dict[str, Any]:
 
 
 def finding_object(finding: Finding) -> dict[str, Any]:
+    """A finding as plain data, in the form that the evidence file shares."""
     return {
         "code": finding.code,
         "name": finding.name,

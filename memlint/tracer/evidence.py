@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memlint.measure import LEAST_CLAIM
-from memlint.tracer.replay import Measured
 from memlint.tracer.sightings import Sighting
 
-CONFIRMED, REFUTED, INCONCLUSIVE, OBSERVED = "confirmed", "refuted", "inconclusive", "observed"
+if TYPE_CHECKING:
+    from memlint.tracer.replay import Measured
+
+CONFIRMED, REFUTED, INCONCLUSIVE, OBSERVED, NOT_REACHED = (
+    "confirmed", "refuted", "inconclusive", "observed", "not_reached",
+)  # fmt: skip
 
 
 def evidence_of(
@@ -43,6 +47,12 @@ def evidence_of(
 _MEASURED = ("as_is_ms", "alternative_ms", "conversion_ms", "uses", "ratio", "ratio_low",
              "ratio_high", "net_ratio", "aa_low", "aa_high", "ms_per_step", "share_of_step",
              "numerics")  # fmt: skip
+
+
+def unseen(verdict: str, note: str) -> Mapping[str, Any]:
+    """The evidence of what no rule has reported of the run, and why it is judged so."""
+    counted = dict.fromkeys(("count", "bytes", "steps", *_MEASURED, "born_at"))
+    return {"verdict": verdict, **counted, "layouts": [], "note": note}
 
 
 def _measured(sighting: Sighting, measured: Measured, durations: Sequence[float]) -> dict[str, Any]:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from memlint.findings import Confidence, Finding
+from memlint.config import ConfigError, find_config
+from memlint.findings import Confidence, Finding, Location
 from memlint.linter.finish import finish
 from memlint.rule import Draft, Related, Rule
-from memlint.source.discover import shown_path
+from memlint.source.discover import path_inside
 from memlint.source.model import Source
 from memlint.source.project import mark_foreign
 from memlint.source.read import SourceError, read_source
+from memlint.source.statements import statement_of
 from memlint.tracer.records import Site
 from memlint.tracer.sightings import Sighting
+from memlint.tracer.statement_index import StatementIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +31,42 @@ class Program:
 
 
 class Programs:
-    """The files that the sites of a run lie in."""
+    """The files that the sites of a run lie in; ``folder`` is where the run began."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._known: dict[str, Program | None] = {}
 
     def get(self, path: str) -> Program | None:
         """A file's program; ``None`` where it cannot be read, as for what came from a prompt."""
         if path not in self._known:
-            self._known[path] = _read(path)
+            self._known[path] = self._read(path)
         return self._known[path]
 
+    def shown(self, path: str) -> str:
+        """A path relative to the folder, with forward slashes."""
+        return path_inside(str(self._folder / path), self._folder)
 
-def _read(path: str) -> Program | None:
-    try:
-        source = read_source(path)
-        tree = ast.parse(source.text)
-    except (OSError, SourceError, SyntaxError, ValueError):
-        return None
-    shown = replace(source, path=shown_path(path))
-    mark_foreign(tree, shown)
-    return Program(shown, tree)
+    def inside(self, path: str) -> str:
+        """A path relative to the project, as ``memlint check`` has it in fingerprints."""
+        return path_inside(str(self._folder / path), self._root((self._folder / path).parent))
+
+    def _root(self, folder: Path) -> Path:
+        try:
+            config = find_config(folder)
+        except ConfigError:  # a report is owed all the same
+            return self._folder
+        return self._folder if config is None else config.parent
+
+    def _read(self, path: str) -> Program | None:
+        try:
+            source = read_source(self._folder / path)
+            tree = ast.parse(source.text)
+        except (OSError, SourceError, SyntaxError, ValueError):
+            return None
+        shown = replace(source, path=self.shown(path))
+        mark_foreign(tree, shown)
+        return Program(shown, tree)
 
 
 def merged(sightings: Iterable[Sighting]) -> list[Sighting]:
@@ -70,14 +88,16 @@ def merged(sightings: Iterable[Sighting]) -> list[Sighting]:
     return sorted(kept.values(), key=lambda one: -one.nbytes)
 
 
+_Told = tuple[Draft, Mapping[str, Any]]
+
+
 def findings_of(
     told: Sequence[tuple[Sighting, Mapping[str, Any]]],
     programs: Programs,
     known: Mapping[str, type[Rule]],
-    root: Path,
 ) -> tuple[list[Finding], list[Sighting]]:
     """The findings, and what has no place in any file that can be read."""
-    placed: dict[str, list[tuple[Draft, Mapping[str, Any]]]] = {}
+    placed: dict[str, list[_Told]] = {}
     homeless: list[Sighting] = []
     for sighting, evidence in told:
         draft = _draft(sighting, programs)
@@ -89,27 +109,33 @@ def findings_of(
     for path, drafts in placed.items():
         program = programs.get(path)
         assert program is not None
-        by_place = {(d.rule.code, d.message): evidence for d, evidence in drafts}
         done = finish(
             program.source,
             program.tree,
             [draft for draft, _ in drafts],
-            inside=_inside(path, root),
+            inside=programs.inside(path),
             min_confidence=Confidence.LOW,
             active=[],
             known=known,
         )
+        evidence_at = dict(_by_place(program, drafts))
         findings += (
-            replace(one, evidence=by_place[one.code, one.message]) for one in done.findings
+            replace(one, evidence=evidence_at[one.code, one.location]) for one in done.findings
         )
     return findings, homeless
 
 
-def _inside(path: str, root: Path) -> str:
-    try:
-        return Path(path).resolve().relative_to(root.resolve()).as_posix()
-    except ValueError:
-        return Path(path).as_posix()
+def _by_place(
+    program: Program, drafts: Sequence[_Told]
+) -> Iterator[tuple[tuple[str, Location], Mapping[str, Any]]]:
+    """The evidence by rule and place, with the statement: it is found by that when lines move."""
+    index = StatementIndex(program.source, program.tree)
+    # Of drafts at one place the first one counts, as it does for ``finish``.
+    for draft, evidence in reversed(drafts):
+        key = index.key_of(statement_of(program.tree, draft.node))
+        _, location = program.source.place(draft.node)
+        statement = {"function": key.function, "statement": key.text, "number": key.number}
+        yield (draft.rule.code, location), {**evidence, **statement}
 
 
 def _draft(sighting: Sighting, programs: Programs) -> Draft | None:
@@ -144,9 +170,9 @@ def _node_at(site: Site, programs: Programs) -> ast.AST | None:
         if not isinstance(node, (ast.expr, ast.stmt)):
             continue
         # Both count columns in bytes of UTF-8.
-        if (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset) == wanted:
-            if isinstance(node, ast.expr):
-                return node
+        place = (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
+        if place == wanted and isinstance(node, ast.expr):
+            return node
         if node.lineno == site.line and isinstance(node, ast.stmt) and on_line is None:
             on_line = node
     return on_line if site.line <= len(lines) else None

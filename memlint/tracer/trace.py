@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import platform
 import sys
@@ -17,7 +16,9 @@ from memlint.findings import Finding
 from memlint.rule import Rule
 
 if TYPE_CHECKING:
+    from memlint.tracer.records import Asked, Operation
     from memlint.tracer.session import Session
+    from memlint.tracer.sites import SiteCount
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -34,7 +35,11 @@ class Trace:
     ``steps`` is the number of steps that are noted after ``warmup`` more, ``replay_budget`` how
     many seconds are spent on measuring after the block.  ``include`` and ``exclude`` are patterns
     of paths: call sites are looked for only in files that fit.  ``output`` is where the evidence
-    is written; unless ``quiet``, a summary is printed to standard error.
+    is written, by each rank of a distributed run to a file of its own (``out.rank0.json``); unless
+    ``quiet``, a summary is printed to standard error.
+
+    When the block has ended, ``findings`` are what was found, dearest first, ``sites`` where which
+    operations ran, ``operations`` and ``asked`` the records that both were made of.
     """
 
     def __init__(
@@ -56,10 +61,16 @@ class Trace:
         self._output, self._quiet = output, quiet
         self._session: Session | None = None
         self._done = False
+        self._folder = Path.cwd()
         self.findings: list[Finding] = []
+        self.sites: list[SiteCount] = []
+        self.operations: list[Operation] = []
+        self.asked: list[Asked] = []
         self.meta: dict[str, Any] = {}
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
+        """The function with each of its calls traced, by a trace of its own."""
+
         @functools.wraps(function)
         def traced(*args: _P.args, **kwargs: _P.kwargs) -> _R:
             with self._again():
@@ -90,6 +101,7 @@ class Trace:
             raise TraceError("tracing needs torch: pip install 'memlint-ml[trace]'") from error
         self._session = Session(**self._options)  # type: ignore[arg-type]
         self._done = True
+        self._folder = Path.cwd()  # the program may go elsewhere
         _OPEN.append(self)
         self._session.__enter__()
         return self
@@ -105,7 +117,7 @@ class Trace:
         _OPEN.remove(self)
         self._conclude(self._session)
         if self._output is not None:
-            self.save(self._output)
+            self.save(self._folder / _of_this_rank(Path(self._output)))
         if not self._quiet:
             print(self.report(), file=sys.stderr)
 
@@ -123,12 +135,13 @@ class Trace:
         from memlint.tracer.findings import Programs, findings_of, merged
         from memlint.tracer.observe import observe
         from memlint.tracer.replay import measure
+        from memlint.tracer.sites import site_counts
 
         known = all_rules().rules
         rules: list[Rule] = [rule() for rule in known.values()]
-        recorder = session.recorder
-        operations, asked = list(recorder.operations()), list(recorder.requests())
-        sightings = merged(observe(rules, operations, asked))
+        recorder, programs = session.recorder, Programs(self._folder)
+        self.operations, self.asked = list(recorder.operations()), list(recorder.requests())
+        sightings = merged(observe(rules, self.operations, self.asked))
         deadline = time.perf_counter() + self._budget
         told = []
         for number, sighting in enumerate(sightings):
@@ -138,17 +151,27 @@ class Trace:
                 share = max(left / max(len(sightings) - number, 1), 0.2)
                 measured = measure(sighting.claims[0], min(share, 1.0))
             told.append((sighting, evidence_of(sighting, measured, session.durations)))
-        self.findings, homeless = findings_of(told, Programs(), known, Path.cwd())
+        self.findings, homeless = findings_of(told, programs, known)
         self.findings.sort(key=_by_cost)
+        every, every_asked = [*self.operations], [*self.asked]
+        early = session._early
+        if early is not None and early is not recorder:
+            # What ran before the first step had ended is not judged, but it ran.
+            every += early.operations()
+            every_asked += early.requests()
+        self.sites, left_out = site_counts(every, every_asked, programs.shown)
         self.meta = {
             "memlint": _version(),
             "torch": torch.__version__,
             "python": platform.python_version(),
-            "device": "cuda" if torch.cuda.is_available() else "cpu",
+            "device": _device(self.operations),
             "host": platform.node(),
+            "rank": _rank(),
+            "folder": self._folder.as_posix(),
             "steps": session.steps,
             "operations": recorder.seen,
-            "blind_spots": _blind_spots(recorder.dropped, len(homeless)),
+            "complete": not (recorder.dropped or left_out or self._options["steps"] is not None),
+            "blind_spots": _blind_spots(recorder.dropped, len(homeless), left_out),
         }
 
     def report(self) -> str:
@@ -157,16 +180,17 @@ class Trace:
 
         return summary(self.findings, self.meta)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the evidence as JSON."""
-        from memlint.report.json_report import finding_object
+    def document(self) -> dict[str, Any]:
+        """The evidence as plain data, as :meth:`save` writes it."""
+        from memlint.tracer.evidence_file import document
 
-        document = {
-            "version": 1,
-            "meta": self.meta,
-            "findings": [finding_object(one) for one in self.findings],
-        }
-        Path(path).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        return document(self.meta, self.findings, self.sites)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the evidence as JSON; raises ``OSError``."""
+        from memlint.tracer.evidence_file import write_evidence
+
+        write_evidence(path, self.document())
 
     def assert_clean(self, select: Sequence[str] = ()) -> None:
         """Raise ``AssertionError`` with the report if anything was found that is not refuted.
@@ -193,7 +217,24 @@ def _by_cost(finding: Finding) -> tuple[float, float]:
     return -(evidence.get("ms_per_step") or 0.0), -float(evidence.get("bytes") or 0)
 
 
-def _blind_spots(dropped: int, homeless: int) -> list[str]:
+def _device(operations: Sequence[Operation]) -> str:
+    """What the program computed on: an accelerator where any of its operands lay there."""
+    kinds = {operand.kind for one in operations for operand in one.operands} - {"cpu", "meta"}
+    return min(kinds) if kinds else "cpu"
+
+
+def _rank() -> int | None:
+    """The number of this process in a distributed run, ``None`` in any other."""
+    rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    return int(rank) if rank.isdecimal() and size.isdecimal() and int(size) > 1 else None
+
+
+def _of_this_rank(output: Path) -> Path:
+    rank = _rank()
+    return output if rank is None else output.with_suffix(f".rank{rank}{output.suffix}")
+
+
+def _blind_spots(dropped: int, homeless: int, left_out: int) -> list[str]:
     spots = [
         "other threads and DataLoader workers are not seen",
         "compiled regions are seen only as far as they call operators",
@@ -202,6 +243,8 @@ def _blind_spots(dropped: int, homeless: int) -> list[str]:
         spots.append(f"{dropped} operations were not noted: too many different ones")
     if homeless:
         spots.append(f"{homeless} findings stand in no file that can be read")
+    if left_out:
+        spots.append(f"{left_out} places of operations are not listed: too many different ones")
     return spots
 
 

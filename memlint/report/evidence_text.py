@@ -1,0 +1,87 @@
+"""What a trace says of a finding, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from memlint.findings import Finding
+
+_LEFT_ALONE = "refuted"
+
+
+def is_refuted(finding: Finding) -> bool:
+    """Whether a trace has shown that a finding costs nothing worth mentioning."""
+    return finding.evidence is not None and finding.evidence.get("verdict") == _LEFT_ALONE
+
+
+def verdict_of(evidence: Mapping[str, Any]) -> str:
+    """The verdict as it is read: ``not reached``."""
+    return str(evidence.get("verdict", "observed")).replace("_", " ")
+
+
+def short_text(evidence: Mapping[str, Any]) -> str:
+    """The verdict with its main number: ``confirmed: 4.3 times as long, 1.9 ms a step``."""
+    ratio, saved = evidence.get("ratio"), evidence.get("ms_per_step")
+    if ratio is None:
+        often = _often(evidence)
+        return f"{verdict_of(evidence)}: {often}" if often else verdict_of(evidence)
+    text = f"{verdict_of(evidence)}: {ratio:.2f} times as long"
+    if evidence.get("verdict") == "confirmed" and saved is not None:
+        text += f", {saved:.3g} ms a step"
+    return text
+
+
+def long_text(evidence: Mapping[str, Any]) -> str:
+    """All that was measured or counted, as one sentence."""
+    parts = [one for one in (_often(evidence), _moved(evidence)) if one]
+    if evidence.get("ratio") is not None:
+        parts += _measured(evidence)
+    if evidence.get("note"):
+        parts.append(str(evidence["note"]))
+    if evidence.get("ranks"):
+        parts.append(_ranks(evidence["ranks"]))
+    verdict = verdict_of(evidence)
+    return f"{verdict}: {'; '.join(parts)}" if parts else verdict
+
+
+def _often(evidence: Mapping[str, Any]) -> str:
+    count, steps = evidence.get("count"), evidence.get("steps") or 1
+    if count is None:
+        return ""
+    times = count / steps
+    return f"{times:.4g} time{'' if times == 1 else 's'} a step"
+
+
+def _moved(evidence: Mapping[str, Any]) -> str:
+    nbytes = evidence.get("bytes")
+    if not nbytes:
+        return ""
+    return f"{nbytes / 1e6:,.1f} MB" if nbytes < 1e9 else f"{nbytes / 1e9:,.2f} GB"
+
+
+def _measured(evidence: Mapping[str, Any]) -> list[str]:
+    parts = [
+        f"as it is {evidence['as_is_ms']:.3g} ms, the alternative "
+        f"{evidence['alternative_ms']:.3g} ms: {evidence['ratio']:.2f} times as long "
+        f"[{evidence['ratio_low']:.2f}, {evidence['ratio_high']:.2f}]",
+        f"converting takes {evidence['conversion_ms']:.3g} ms for {evidence['uses']:.4g} "
+        f"use{'' if evidence['uses'] == 1 else 's'}: {evidence['net_ratio']:.2f} times in all",
+    ]
+    if evidence["verdict"] == "confirmed":
+        saved = f"{evidence['ms_per_step']:.3g} ms a step to be saved"
+        share = evidence.get("share_of_step")
+        parts.append(saved if share is None else f"{saved}, {share:.0%} of it")
+    else:
+        parts.append("leave it")
+    if evidence.get("numerics") == "different":
+        parts.append("the two give different numbers: this is a matter of correctness")
+    return parts
+
+
+def _ranks(ranks: Mapping[str, Any]) -> str:
+    seen, every = ranks["seen"], ranks["all"]
+    text = f"on {len(seen)} of {len(every)} ranks"
+    if ranks["other_layouts"]:
+        text += f", in another layout on {', '.join(map(str, ranks['other_layouts']))}"
+    return text
