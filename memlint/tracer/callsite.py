@@ -28,6 +28,8 @@ class Spot(NamedTuple):
 SpotKey = tuple[int, int]
 _Position = tuple[int | None, int | None, int | None, int | None]
 NOWHERE: SpotKey = (0, -1)
+# The function of torch that runs autograd's engine.
+_ENGINE = "_engine_run_backward"
 
 
 class CallSites:
@@ -64,6 +66,26 @@ class CallSites:
                 return key
             frame = frame.f_back  # type: ignore[assignment]
         return NOWHERE
+
+    def within_backward(self, depth: int = 2) -> tuple[SpotKey, bool]:
+        """As :meth:`here`, and whether that place lies within the backward pass: a hook, or what
+        is computed once more, not the call that started the pass."""
+        started = False
+        frame = sys._getframe(depth)
+        while frame is not None:
+            code = frame.f_code
+            if code.co_name == _ENGINE:
+                started = True
+            skip = self._passed.get(code.co_filename)
+            if skip is None:
+                skip = self._passed[code.co_filename] = self._is_passed(code.co_filename)
+            if not skip:
+                key = (id(code), frame.f_lasti)
+                if key not in self._spots:
+                    self._spots[key] = Spot(code, frame.f_lasti)
+                return key, not started
+            frame = frame.f_back  # type: ignore[assignment]
+        return NOWHERE, False
 
     def _is_passed(self, filename: str) -> bool:
         if filename.startswith(("<frozen ", *self._roots)):

@@ -1,37 +1,36 @@
-"""The two modes that a traced block runs under.
+"""How a traced block is listened to.
 
-The dispatch mode sees what happened, the function mode what was asked for: calls that do
-nothing dispatch nothing.
+A dispatch mode sees what happened.  Calls that do nothing dispatch nothing: the few methods
+that are of interest for it are wrapped.
 """
 
 from __future__ import annotations
 
+import functools
 import os
+import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
-from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-_ENTER, _EXIT = "profiler::_record_function_enter_new", "profiler::_record_function_exit"
-_IDLE = {
-    torch.Tensor.contiguous: "contiguous",
-    torch.Tensor.to: "to",
-    torch.Tensor.cuda: "cuda",
-    torch.Tensor.cpu: "cpu",
-    torch.Tensor.pin_memory: "pin_memory",
-    torch.Tensor.float: "float",
-}
+from memlint.tracer.signatures import PLAIN
+
+_BEGINS = torch.ops.profiler._record_function_enter_new.default
+_ENDS = (
+    torch.ops.profiler._record_function_exit.default,
+    torch.ops.profiler._record_function_exit._RecordFunction,
+)
+_MARKERS = frozenset(map(id, (_BEGINS, *_ENDS)))
+_is_inference = torch.is_inference_mode_enabled
+_DisableTorchFunction = torch._C.DisableTorchFunction
+_IDLE = ("contiguous", "to", "cuda", "cpu", "pin_memory", "float")
 
 
 class Listener(Protocol):
     """Whom the modes tell."""
-
-    def operation(
-        self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
-    ) -> None:
-        """An operation has run."""
 
     def marker(self, name: str) -> None:
         """A range begins that torch itself marks: a step of an optimizer, a batch."""
@@ -43,16 +42,27 @@ class Listener(Protocol):
         """A method of a tensor was called that may do nothing; ``idle`` that it did nothing."""
 
 
+Note = Callable[[Any, Sequence[Any], Mapping[str, Any], Any], None]
+"""Is given an operation that has run: the operator, its arguments and its result."""
+
+
 class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Tells of every operation of this thread and process."""
+    """Tells of every operation of this thread and process.
+
+    ``note`` is given the operations; ``None`` lets them pass.
+    """
 
     supports_higher_order_operators = True
 
     def __init__(self, listener: Listener) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self.note: Note | None = None
         self._listener = listener
-        self._process = os.getpid()
+        self._is_child = False
         self._open: list[str] = []
+        self._composite: dict[Any, bool] = {}
+        mine = weakref.ref(self)
+        os.register_at_fork(after_in_child=lambda: _hush(mine()))
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
@@ -66,65 +76,89 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        kwargs = kwargs or {}
-        if os.getpid() != self._process or not isinstance(func, torch._ops.OpOverload):
+        if kwargs is None:
+            kwargs = {}
+        if self._is_child or not isinstance(func, torch._ops.OpOverload):
             return func(*args, **kwargs)
-        if any(one not in _PLAIN for one in types):
+        if types and any(one not in PLAIN for one in types):
             # A subclass takes the call apart; its parts come here again.
-            return NotImplemented if _is_distributed(types) else func(*args, **kwargs)
-        if func.namespace == "profiler":
+            return NotImplemented
+        if id(func) in _MARKERS:
             return self._marked(func, args, kwargs)
-        if torch.is_inference_mode_enabled() and _is_composite(func):
+        if _is_inference() and self._is_composite(func):
             with self:
                 result = func.decompose(*args, **kwargs)
             if result is not NotImplemented:
                 return result
         result = func(*args, **kwargs)
-        with torch._C.DisableTorchFunction():
-            self._listener.operation(func, args, kwargs, result)
+        note = self.note
+        if note is not None:
+            with _DisableTorchFunction():
+                note(func, args, kwargs, result)
         return result
+
+    def _is_composite(self, func: Any) -> bool:
+        known = self._composite.get(func)
+        if known is None:
+            known = self._composite[func] = bool(func._can_decompose())
+        return known
 
     def _marked(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Ranges that torch marks nest: each end is that of the last one that began."""
-        if func._schema.name == _ENTER:
+        if func is _BEGINS:
             self._open.append(str(args[0]))
             self._listener.marker(self._open[-1])
             return func(*args, **kwargs)
         result = func(*args, **kwargs)
-        if func._schema.name == _EXIT and self._open:
+        if self._open:
             self._listener.marker_ends(self._open.pop())
         return result
 
+    def hush(self) -> None:
+        """Tell nothing any more: this is a forked child."""
+        self._is_child, self.note = True, None
 
-class Asking(TorchFunctionMode):
-    """Tells of calls that may do nothing."""
+
+def _hush(mode: Watching | None) -> None:
+    if mode is not None:
+        mode.hush()
+
+
+class Asking:
+    """Tells of calls that may do nothing, by wrapping the methods while the block runs.
+
+    A ``TorchFunctionMode`` would see them too, but while one is active torch takes other paths:
+    its transformer layers leave their fast one, and results differ in the last bits.
+    """
 
     def __init__(self, listener: Listener) -> None:
-        super().__init__()
         self._listener = listener
-        self._process = os.getpid()
+        self._process, self._thread = os.getpid(), threading.get_ident()
+        self._before: dict[str, Any] = {}
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        result = func(*args, **(kwargs or {}))
-        name = _IDLE.get(func)
-        if name is not None and os.getpid() == self._process:
-            with torch._C.DisableTorchFunction():
-                self._listener.asked(name, args[0], idle=result is args[0])
-        return result
+    def __enter__(self) -> Asking:
+        for name in _IDLE:
+            if name in vars(torch.Tensor):
+                self._before[name] = vars(torch.Tensor)[name]
+            setattr(torch.Tensor, name, self._wrapped(name, getattr(torch.Tensor, name)))
+        return self
 
+    def __exit__(self, *error: object) -> None:
+        for name in _IDLE:
+            if name in self._before:
+                setattr(torch.Tensor, name, self._before[name])
+            else:
+                delattr(torch.Tensor, name)
 
-_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, torch.nn.Buffer})
+    def _wrapped(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        listener = self._listener
 
+        @functools.wraps(method)
+        def asking(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+            result = method(tensor, *args, **kwargs)
+            if threading.get_ident() == self._thread and os.getpid() == self._process:
+                with _DisableTorchFunction():
+                    listener.asked(name, tensor, idle=result is tensor)
+            return result
 
-def _is_composite(func: Any) -> bool:
-    return bool(func._can_decompose())
-
-
-def _is_distributed(types: Sequence[type]) -> bool:
-    return any(one.__name__ == "DTensor" for one in types)
+        return asking

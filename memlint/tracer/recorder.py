@@ -1,62 +1,98 @@
 """Takes what the modes see and keeps it as records, within bounds.
 
-One recorder serves one traced block on one thread.  All that is per operation is done here in
-a few microseconds; what can wait until the block has ended is not done here.
+One recorder serves one traced block on one thread.  What every operation costs is spent in
+:meth:`Recorder.operation`; whatever can wait until the block has ended is not done there.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from memlint.layout import Strided
 from memlint.tracer.callsite import CallSites, SpotKey
+from memlint.tracer.growing import Growing
+from memlint.tracer.keeping import Keeping
+from memlint.tracer.loading import Loading
+from memlint.tracer.operands import LEAST_BYTES
+from memlint.tracer.operators import Operator, Operators
+from memlint.tracer.origins import Odd, Origins
+from memlint.tracer.recent import Recent
 from memlint.tracer.records import (
     BACKWARD,
     FORWARD,
     Argument,
     Asked,
-    Hole,
-    Opaque,
+    Growth,
+    Kept,
+    Maker,
     Operand,
     Operation,
+    Waiting,
+)
+from memlint.tracer.signatures import (
+    PLAIN,
+    Signature,
+    has_strides,
+    operand_of,
+    plain,
+    signature,
+    tensors_in,
 )
 
 MOST_RECORDS = 20_000
+MOST_LAYOUTS = 512
+"""So many different layouts are told apart of one operator at one place."""
 _MOST_SEQUENCES = 50_000
-_MOST_STORAGES = 50_000
-_LONGEST_LIST = 64
 
-# Shape, strides, dtype, device and pinning of a tensor.
-Signature = tuple[Any, ...]
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
-_CLONE, _UNSAFE_VIEW, _CAT = (
-    torch.ops.aten.clone.default,
-    torch.ops.aten._unsafe_view.default,
-    torch.ops.aten.cat.default,
-)
+_SCALARS = frozenset({int, float, bool, type(None), torch.dtype, torch.device, str})
+_STRIDED = torch.strided
+_task = torch._C._current_graph_task_id
+_sequence = torch._C._autograd._get_sequence_nr
 
 
-class _Record:
+class Noted:
     """An operation while the program runs: call sites as keys, operands as signatures."""
 
-    __slots__ = ("arguments", "births", "count", "fresh", "grown", "hidden", "keywords",
-                 "last_odd", "last_step", "name", "operands", "phase", "replayable", "results",
-                 "spot", "steps", "versions")  # fmt: skip
+    __slots__ = (
+        "arguments",
+        "attends",
+        "births",
+        "count",
+        "hidden",
+        "keeps",
+        "keywords",
+        "large",
+        "last_odd",
+        "last_step",
+        "makers",
+        "odd",
+        "operands",
+        "operator",
+        "phase",
+        "pinned",
+        "results",
+        "spot",
+        "steps",
+        "traces",
+        "versions",
+    )  # fmt: skip
 
-    def __init__(self, spot: SpotKey, name: str, phase: str) -> None:
-        self.spot, self.name, self.phase = spot, name, phase
+    def __init__(self, spot: SpotKey, operator: Operator, phase: str) -> None:
+        self.spot, self.operator, self.phase = spot, operator, phase
         self.operands: tuple[Signature, ...] = ()
         self.results: tuple[Signature, ...] = ()
+        self.pinned: tuple[bool, ...] = ()
         self.arguments: tuple[Argument, ...] = ()
         self.keywords: tuple[tuple[str, Argument], ...] = ()
-        self.count = self.steps = self.fresh = self.hidden = self.grown = self.versions = 0
-        self.last_step, self.last_odd = -1, (0, 0)
-        self.replayable = False
+        self.count = self.steps = self.hidden = self.versions = 0
+        self.last_step = -1
+        self.last_odd: Odd | None = None
+        self.odd: tuple[int, ...] = ()
+        self.attends = self.keeps = self.large = self.traces = False
         self.births: dict[int, SpotKey] = {}
+        self.makers: dict[int, tuple[str, SpotKey]] = {}
 
 
 class Recorder:
@@ -68,48 +104,69 @@ class Recorder:
         self.phase = FORWARD
         self.seen = 0
         self.dropped = 0
-        self._records: dict[tuple[Any, ...], _Record] = {}
+        self.loading = Loading(sites)
+        self._here = sites.here
+        self._noted: dict[tuple[Any, ...], Noted] = {}
+        self._layouts: dict[tuple[SpotKey, int], int] = {}
         self._asked: dict[tuple[Any, ...], list[int]] = {}
+        self._operators = Operators()
         # The place of the forward operation that a node of autograd was made by.
-        self._forward: OrderedDict[int, SpotKey] = OrderedDict()
-        # Where the layout of what lies at an address, with these strides, was born.
-        self._born: OrderedDict[tuple[int, tuple[int, ...]], SpotKey] = OrderedDict()
-        # What a concatenation at a place has made last, by its address.
-        self._joined: dict[SpotKey, int] = {}
-        self._before: tuple[Any, _Record] | None = None
+        self._forward: Recent[int, SpotKey] = Recent(_MOST_SEQUENCES)
+        self._sequence = _sequence()
+        self._origins = Origins()
+        self._growing = Growing()
+        self._keeping = Keeping()
+        self._before: Noted | None = None
+        self._asks_pins = torch.cuda.is_available()
 
     def operation(
         self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
     ) -> None:
         """Note one operation and its result."""
         self.seen += 1
-        node = None
-        if torch._C._current_graph_task_id() != -1:
-            node = torch._C._current_autograd_node()
-        spot = self._spot(node)
-        operands = tensors_in((*args, *kwargs.values()))
-        key = (spot, func, *map(signature, operands))
-        record = self._records.get(key)
+        number = _sequence()
+        made_node = number != self._sequence
+        phase = self.phase
+        if _task() == -1:
+            spot = self._here(3)
+            if made_node:
+                self._forward.put(number - 1, spot)
+                self._sequence = number
+        else:
+            spot, phase = self._in_backward(number), BACKWARD
+        operands = []
+        key: list[Any] = [spot, id(func), phase]
+        for value in args:
+            kind = type(value)
+            if kind in PLAIN:
+                operands.append(value)
+            elif kind is list or kind is tuple:
+                operands += tensors_in(value)
+            elif kind not in _SCALARS and isinstance(value, torch.Tensor):
+                operands.append(value)
+        if kwargs:
+            operands += tensors_in(tuple(kwargs.values()))
+        for one in operands:
+            # The signature, spelled out: a call for each operand would cost half as much again.
+            if one.layout is _STRIDED:
+                key += (one.shape, one.stride(), one.dtype, one.device)
+            else:
+                key += signature(one)
+        whole = tuple(key)
+        record = self._noted.get(whole)
         if record is None:
-            if len(self._records) >= MOST_RECORDS:
-                self.dropped += 1
+            record = self._new(whole, func, operands, args, kwargs, result)
+            if record is None:
                 return
-            record = self._records[key] = self._new(spot, func, node, operands, args, kwargs)
-        results = tensors_in(result if isinstance(result, (tuple, list)) else (result,))
-        if not record.results:
-            record.results = tuple(map(signature, results))
         record.count += 1
         if record.last_step != self.step:
             record.last_step = self.step
             record.steps += 1
-        self._follow(record, operands, results)
-        if func is _UNSAFE_VIEW and self._before is not None and self._before[0] is _CLONE:
-            # ``reshape`` copies so; a copy that was asked for is followed by a plain view.
-            self._before[1].hidden += 1
-        elif func is _CAT and operands and results:
-            record.grown += self._joined.get(spot) == _address(operands[0])
-            self._joined[spot] = _address(results[0])
-        self._before = (func, record)
+        if record.attends:
+            self._attend(record, operands, result)
+        if record.keeps and made_node:
+            self._keeping.note(record, result, self.step)
+        self._before = record
 
     def asked(self, name: str, tensor: torch.Tensor, *, idle: bool) -> None:
         """Note a call of a method that may do nothing."""
@@ -126,137 +183,133 @@ class Recorder:
             counts[3] = self.step
             counts[2] += 1
 
-    def _spot(self, node: Any) -> SpotKey:
-        if node is not None:
-            known = self._forward.get(node._sequence_nr())
-            return known if known is not None else self.sites.here(5)
-        spot = self.sites.here(5)
-        sequence = torch._C._autograd._get_sequence_nr() - 1
-        if sequence not in self._forward:
-            self._forward[sequence] = spot
-            if len(self._forward) > _MOST_SEQUENCES:
-                self._forward.popitem(last=False)
-        return spot
+    def end_step(self) -> None:
+        """A step has ended."""
+        self._keeping.sweep(self.step)
+        self.step += 1
+        self.phase = FORWARD
+
+    def _in_backward(self, number: int) -> SpotKey:
+        """The forward operation's place; code of the program that runs within backward, a hook
+        or a checkpointed function, stands for itself."""
+        spot, own = self.sites.within_backward(4)
+        if own:
+            if number != self._sequence:
+                self._forward.put(number - 1, spot)
+                self._sequence = number
+            return spot
+        self._sequence = number
+        node = torch._C._current_autograd_node()
+        known = self._forward.get(node._sequence_nr()) if node is not None else None
+        return spot if known is None else known
 
     def _new(
         self,
-        spot: SpotKey,
+        key: tuple[Any, ...],
         func: Any,
-        node: Any,
         operands: list[torch.Tensor],
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
-    ) -> _Record:
-        record = _Record(spot, str(func), BACKWARD if node is not None else self.phase)
+        result: Any,
+    ) -> Noted | None:
+        place = (key[0], key[1])
+        layouts = self._layouts.get(place, 0)
+        if len(self._noted) >= MOST_RECORDS or layouts >= MOST_LAYOUTS:
+            self.dropped += 1
+            return None
+        self._layouts[place] = layouts + 1
+        operator = self._operators.get(func)
+        record = Noted(key[0], operator, key[2])
+        results = tensors_in(result if isinstance(result, (tuple, list)) else (result,))
         record.operands = tuple(map(signature, operands))
+        record.results = tuple(map(signature, results))
+        if operator.moves and self._asks_pins:
+            record.pinned = tuple(one.is_pinned() for one in (*operands, *results))
         holes = iter(range(len(operands)))
-        record.arguments = tuple(_plain(value, holes) for value in args)
-        record.keywords = tuple((name, _plain(value, holes)) for name, value in kwargs.items())
-        record.replayable = not func._schema.is_mutable
+        record.arguments = tuple(plain(value, holes) for value in args)
+        record.keywords = tuple((name, plain(value, holes)) for name, value in kwargs.items())
+        record.odd = tuple(
+            n for n, one in enumerate(operands) if has_strides(one) and not one.is_contiguous()
+        )
+        record.large = bool(record.odd) and _bytes_of(operands[record.odd[0]]) >= LEAST_BYTES
+        odd_result = any(has_strides(one) and not one.is_contiguous() for one in results)
+        record.traces = (
+            operator.moves
+            or (operator.fresh and not operands)
+            or any(one.dtype is torch.float64 and one.dim() for one in (*operands, *results))
+        )
+        record.attends = bool(
+            record.odd
+            or odd_result
+            or operator.reorders
+            or operator.joins
+            or operator.reshapes
+            or record.traces
+        )
+        record.keeps = self._keeping.concerns(operator, results)
+        self._noted[key] = record
         return record
 
-    def _follow(
-        self, record: _Record, operands: list[torch.Tensor], results: list[torch.Tensor]
-    ) -> None:
-        """Hand on where odd layouts were born."""
-        inherited: SpotKey | None = None
-        odd: tuple[int, int] | None = None
-        addresses = set()
-        for index, operand in enumerate(operands):
-            if not _has_strides(operand):
-                continue
-            address = _address(operand)
-            addresses.add(address)
-            if not operand.is_contiguous():
-                odd = odd or (address, 0 if operand.is_inference() else operand._version)
-                born = self._born.get((address, operand.stride()))
-                if born is not None:
-                    inherited = inherited or born
-                    record.births.setdefault(index, born)
-        if odd is not None and odd != record.last_odd:
-            # Other numbers than the time before: a dense copy of them would be another one.
-            record.last_odd = odd
-            record.versions += 1
-        for result in results:
-            if not _has_strides(result):
-                continue
-            address = _address(result)
-            fresh = address not in addresses
-            record.fresh += fresh
-            if result.is_contiguous():
-                continue
-            key = (address, result.stride())
-            if fresh or key not in self._born:
-                self._born[key] = inherited if fresh and inherited is not None else record.spot
-                if len(self._born) > _MOST_STORAGES:
-                    self._born.popitem(last=False)
+    def _attend(self, record: Noted, operands: list[torch.Tensor], result: Any) -> None:
+        """What only some operations need: where layouts and arrays come from, what grows."""
+        results = tensors_in(result if isinstance(result, (tuple, list)) else (result,))
+        operator = record.operator
+        if record.odd:
+            odd = operands[record.odd[0]]
+            if record.last_odd is None or not record.last_odd.is_same(odd):
+                # Other numbers than before: a dense copy of them would be another one.
+                record.last_odd = Odd(odd) if record.large else None
+                record.versions += 1
+        self._origins.follow(record, operands, results)
+        if operator.joins:
+            self._growing.note(record, operands, results, self.step)
+        elif operator.reshapes and self._before is not None and self._before.operator.copies:
+            # ``reshape`` copies so; a copy that was asked for is followed by a plain view.
+            self._before.hidden += 1
 
     def operations(self) -> Iterator[Operation]:
         """The operations that were noted, with their places worked out."""
-        for one in self._records.values():
-            yield Operation(
-                self.sites.site(one.spot),
-                one.name,
-                one.phase,
-                tuple(map(operand_of, one.operands)),
-                tuple(map(operand_of, one.results)),
-                one.arguments,
-                one.keywords,
-                one.count,
-                one.steps,
-                one.fresh,
-                one.hidden,
-                one.grown,
-                one.versions,
-                one.replayable,
-                {index: self.sites.site(spot) for index, spot in one.births.items()},
-            )
+        for one in self._noted.values():
+            pinned = one.pinned or (False,) * (len(one.operands) + len(one.results))
+            every = [
+                operand_of(made, pinned=pins)
+                for made, pins in zip((*one.operands, *one.results), pinned, strict=True)
+            ]
+            yield self._operation(one, every)
+
+    def _operation(self, one: Noted, every: list[Operand]) -> Operation:
+        site = self.sites.site
+        count = len(one.operands)
+        return Operation(
+            site(one.spot),
+            one.operator.name,
+            one.phase,
+            tuple(every[:count]),
+            tuple(every[count:]),
+            one.arguments,
+            one.keywords,
+            one.count,
+            one.steps,
+            one.count if one.operator.fresh else 0,
+            one.hidden,
+            self._growing.count(one),
+            one.versions,
+            not one.operator.mutable,
+            {index: site(spot) for index, spot in one.births.items()},
+            {index: Maker(name, site(spot)) for index, (name, spot) in one.makers.items()},
+        )
 
     def requests(self) -> Iterator[Asked]:
         """The calls of methods that may do nothing."""
         for (spot, name, made), (count, idle, steps, _) in self._asked.items():
             yield Asked(self.sites.site(spot), name, operand_of(made), count, idle, steps)
 
-
-def tensors_in(values: Sequence[Any]) -> list[torch.Tensor]:
-    """The tensors among arguments, and in the lists among them, in their order."""
-    found: list[torch.Tensor] = []
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            found.append(value)
-        elif isinstance(value, (list, tuple)):
-            found.extend(one for one in value[:_LONGEST_LIST] if isinstance(one, torch.Tensor))
-    return found
+    def others(self) -> Iterator[Growth | Kept | Waiting]:
+        """What else is known of the run: what grew, what was kept, what was waited for."""
+        yield from self._growing.records(self.sites)
+        yield from self._keeping.records(self.sites)
+        yield from self.loading.records()
 
 
-def signature(tensor: torch.Tensor) -> Signature:
-    """What records tell operands apart by."""
-    strides = tensor.stride() if tensor.layout is torch.strided else ()
-    pinned = tensor.device.type == "cpu" and torch.cuda.is_available() and tensor.is_pinned()
-    return (tuple(tensor.shape), strides, tensor.dtype, tensor.device, pinned)
-
-
-def operand_of(made: Signature) -> Operand:
-    """A signature as plain data."""
-    shape, strides, dtype, device, pinned = made
-    array = Strided(shape, tuple(strides), dtype.itemsize)
-    return Operand(array, str(dtype).removeprefix("torch."), str(device), pinned)
-
-
-def _has_strides(tensor: torch.Tensor) -> bool:
-    return type(tensor) in _PLAIN and tensor.layout is torch.strided
-
-
-def _address(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
-
-
-def _plain(value: Any, holes: Iterator[int]) -> Argument:
-    """An argument as plain data."""
-    if isinstance(value, torch.Tensor):
-        return Hole(next(holes))
-    if value is None or isinstance(value, (bool, int, float, complex, str)):
-        return value
-    if isinstance(value, (list, tuple)):
-        return tuple(_plain(one, holes) for one in value[:_LONGEST_LIST])
-    return Opaque(type(value).__name__, str(value))
+def _bytes_of(tensor: torch.Tensor) -> int:
+    return tensor.numel() * tensor.element_size()

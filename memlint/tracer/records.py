@@ -69,6 +69,14 @@ Argument: TypeAlias = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """What made an array: the name of the operation, and where it stands."""
+
+    name: str
+    site: Site
+
+
 @dataclass(slots=True)
 class Operation:
     """An operation at one place, on operands of one layout, as often as it ran.
@@ -79,7 +87,9 @@ class Operation:
     how often it was a copy that ``reshape`` or a product made because no view would do,
     ``grown`` how often its first operand was what it had made the time before, ``versions`` how
     many different arrays came as its first operand that is not row-major.  ``births`` are
-    the places where the layouts of operands that are not row-major came up, by operand.
+    the places where the layouts of operands that are not row-major came up, by operand;
+    ``makers`` tell, of operands of double precision and of those that go to another device,
+    what made them.
     """
 
     site: Site
@@ -97,6 +107,7 @@ class Operation:
     versions: int = 0
     replayable: bool = False
     births: dict[int, Site] = field(default_factory=dict)
+    makers: dict[int, Maker] = field(default_factory=dict)
 
     @property
     def uses(self) -> float:
@@ -127,6 +138,48 @@ class Asked:
     steps: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A concatenation that takes up what it has made the time before.
+
+    ``nbytes`` is what it copied in all when it did, ``largest`` the largest result."""
+
+    site: Site
+    name: str
+    largest: Operand
+    count: int
+    steps: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Results of an operation that are alive, with the graph that they belong to, after the
+    step that made them: ``count`` of them, from ``steps`` steps, in ``nbytes`` bytes."""
+
+    site: Site
+    name: str
+    result: Operand
+    count: int
+    steps: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Time spent in asking a loader for its next ``count`` batches, out of the time that passed
+    from asking for the first until the last had come; in seconds.
+
+    ``workers`` and ``pins`` are the loader's settings."""
+
+    site: Site
+    count: int
+    waited: float
+    elapsed: float
+    workers: int
+    pins: bool
+
+
 @dataclass(slots=True)
 class Stream:
     """A layout that is not row-major and is handed on from operation to operation.
@@ -142,3 +195,6 @@ class Stream:
     def uses(self) -> int:
         """How often it was taken."""
         return sum(taker.count for taker in self.takers)
+
+
+Record: TypeAlias = "Operation | Asked | Growth | Kept | Waiting | Stream"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any
 
 import torch
 
@@ -22,7 +21,8 @@ class Session:
 
     A step ends where :meth:`step` is called; in programs that never do, where an optimizer has
     stepped, or where the next batch is asked for if there is no optimizer.  ``warmup`` steps
-    pass before anything is noted, and nothing is noted after ``steps`` more.
+    pass before anything is noted, and nothing is noted after ``steps`` more.  Where no step is
+    noted so, the block was too short: what came before the end of its first step counts then.
     """
 
     def __init__(
@@ -34,26 +34,35 @@ class Session:
         exclude: Sequence[str] = (),
     ) -> None:
         libraries = [os.path.dirname(os.path.abspath(str(torch.__file__)))]
-        self.recorder = Recorder(CallSites(libraries, include, exclude))
+        sites = CallSites(libraries, include, exclude)
         self.durations: list[float] = []
         self._steps, self._warmup = steps, warmup
+        self._main = Recorder(sites)
+        self._early: Recorder | None = Recorder(sites) if warmup else None
+        self._first_took = 0.0
         self._stack = ExitStack()
+        self._watching = Watching(self)
+        self._current: Recorder | None = None
         self._explicit = self._by_optimizer = self._batch_seen = False
         self._passed = 0
         self._began = 0.0
-        # Kept until the first step ends: with no step at all, nothing was warming up.
-        self._early: Recorder | None = None
+
+    @property
+    def recorder(self) -> Recorder:
+        """What was noted."""
+        if self._early is None or self._passed > self._warmup:
+            return self._main
+        return self._early
 
     @property
     def steps(self) -> int:
-        """The number of steps that were noted; 0 where no step ended."""
+        """The number of steps that were noted."""
         return len(self.durations)
 
     def __enter__(self) -> Session:
-        if self._warmup:
-            self._early, self.recorder = self.recorder, Recorder(self.recorder.sites)
+        self._choose()
         self._stack.enter_context(Asking(self))
-        self._stack.enter_context(Watching(self))
+        self._stack.enter_context(self._watching)
         self._began = time.perf_counter()
         return self
 
@@ -64,10 +73,12 @@ class Session:
         traceback: TracebackType | None,
     ) -> None:
         self._stack.close()
-        if self._early is not None and not self._passed:
+        self._watching.note = None
+        if not self._passed:
             # The whole block was one step.
-            self.recorder = self._early
-            self.durations.append(time.perf_counter() - self._began)
+            self._first_took = time.perf_counter() - self._began
+        if not self.durations:
+            self.durations.append(self._first_took)
 
     def step(self) -> None:
         """A step ends here; from the first call on no other sign is heeded."""
@@ -76,54 +87,60 @@ class Session:
 
     def _end_step(self) -> None:
         now = time.perf_counter()
+        if self._current is not None:
+            self._current.end_step()
+        if not self._passed:
+            self._first_took = now - self._began
         if self._is_noting():
             self.durations.append(now - self._began)
         self._began = now
         self._passed += 1
-        self.recorder.step += 1
-        self.recorder.phase = FORWARD
+        self._choose()
 
     def _is_noting(self) -> bool:
         noted = self._passed - self._warmup
         return noted >= 0 and (self._steps is None or noted < self._steps)
 
-    def _target(self) -> Recorder | None:
-        """Where what happens now is noted."""
+    def _choose(self) -> None:
+        """Where what happens from now on is noted."""
         if self._is_noting():
-            return self.recorder
-        return self._early if not self._passed else None
+            self._current = self._main
+        else:
+            self._current = None if self._passed else self._early
+        self._watching.note = None if self._current is None else self._current.operation
 
     # What the modes tell
-
-    def operation(
-        self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
-    ) -> None:
-        """An operation has run."""
-        target = self._target()
-        if target is not None:
-            target.operation(func, args, kwargs, result)
 
     def marker(self, name: str) -> None:
         """A range begins that torch itself marks."""
         kind, _, _ = name.partition("#")
         if kind == "Optimizer.step":
             self._by_optimizer = True
-            self.recorder.phase = OPTIMIZER
+            self._enter(OPTIMIZER)
         elif kind == "enumerate(DataLoader)":
-            self.recorder.phase = LOADING
             if self._batch_seen and not self._by_optimizer and not self._explicit:
                 self._end_step()
             self._batch_seen = True
+            self._enter(LOADING)
+            if self._current is not None:
+                self._current.loading.begins()
 
     def marker_ends(self, name: str) -> None:
         """A range that torch itself marks has ended."""
         kind, _, _ = name.partition("#")
-        self.recorder.phase = FORWARD
+        if kind not in ("Optimizer.step", "enumerate(DataLoader)"):
+            return
+        if self._current is not None:
+            self._current.loading.ends()
+        self._enter(FORWARD)
         if kind == "Optimizer.step" and not self._explicit:
             self._end_step()
 
+    def _enter(self, phase: str) -> None:
+        if self._current is not None:
+            self._current.phase = phase
+
     def asked(self, name: str, tensor: torch.Tensor, *, idle: bool) -> None:
         """A method of a tensor was called that may do nothing."""
-        target = self._target()
-        if target is not None:
-            target.asked(name, tensor, idle=idle)
+        if self._current is not None:
+            self._current.asked(name, tensor, idle=idle)

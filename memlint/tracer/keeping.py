@@ -1,0 +1,79 @@
+"""Results that outlive their step together with their graph."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from memlint.tracer.callsite import CallSites, SpotKey
+from memlint.tracer.operators import Operator
+from memlint.tracer.records import Kept
+from memlint.tracer.signatures import Signature, has_strides, operand_of, signature
+
+if TYPE_CHECKING:
+    from memlint.tracer.recorder import Noted
+
+_LEAST_BYTES = 1 << 16
+_MOST_HELD = 4096
+_FIRST_STEPS = 8
+"""Steps whose results are looked after: what grows does so from the start."""
+
+
+class Keeping:
+    """Large results of the first steps, held weakly until the end.
+
+    What is alive at the end of a later step and still has its node is kept by somebody.  A
+    result that is only referred to by the graph itself is alive as well: such a graph is kept.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[tuple[weakref.ref[torch.Tensor], Noted, int]] = []
+        self._kept: dict[tuple[SpotKey, str], dict[int, tuple[int, int, Signature]]] = {}
+
+    def concerns(self, operator: Operator, results: Sequence[torch.Tensor]) -> bool:
+        """Whether results of such an operation are worth looking after."""
+        return (
+            operator.fresh
+            and bool(results)
+            and has_strides(results[0])
+            and results[0].numel() * results[0].element_size() >= _LEAST_BYTES
+        )
+
+    def note(self, record: Noted, result: Any, step: int) -> None:
+        """A large result was made, along with a node of autograd."""
+        if step >= _FIRST_STEPS or len(self._held) >= _MOST_HELD:
+            return
+        first = result[0] if isinstance(result, (tuple, list)) else result
+        if isinstance(first, torch.Tensor):
+            self._held.append((weakref.ref(first), record, step))
+
+    def sweep(self, step: int) -> None:
+        """At the end of a step: forget what is gone, and note what earlier steps have left."""
+        alive = []
+        kept: dict[tuple[SpotKey, str], dict[int, tuple[int, int, Signature]]] = {}
+        for ref, record, made in self._held:
+            tensor = ref()
+            if tensor is None:
+                continue
+            alive.append((ref, record, made))
+            if made == step or tensor.grad_fn is None:
+                continue
+            by_step = kept.setdefault((record.spot, record.operator.name), {})
+            count, nbytes, _ = by_step.get(made, (0, 0, ()))
+            size = tensor.numel() * tensor.element_size()
+            by_step[made] = (count + 1, nbytes + size, signature(tensor))
+        self._held = alive
+        for place, by_step in kept.items():
+            if len(by_step) >= len(self._kept.get(place, ())):
+                self._kept[place] = by_step
+
+    def records(self, sites: CallSites) -> Iterator[Kept]:
+        """The places whose results outlived their steps."""
+        for (spot, name), by_step in self._kept.items():
+            count = sum(one[0] for one in by_step.values())
+            nbytes = sum(one[1] for one in by_step.values())
+            made = max(by_step.values(), key=lambda one: one[1])[2]
+            yield Kept(sites.site(spot), name, operand_of(made), count, len(by_step), nbytes)

@@ -1,0 +1,79 @@
+"""How long a program waits for its next batch."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from memlint.tracer.callsite import CallSites, SpotKey
+from memlint.tracer.records import Waiting
+
+_ASKING = "__next__"
+
+
+class _Settings(NamedTuple):
+    workers: int
+    pins: bool
+
+
+class _Place:
+    __slots__ = ("began", "count", "ended", "settings", "waited")
+
+    def __init__(self, settings: _Settings, now: float) -> None:
+        self.settings = settings
+        self.began = self.ended = now
+        self.count, self.waited = 0, 0.0
+
+
+class Loading:
+    """The loaders of a run, by the places where their batches are asked for."""
+
+    def __init__(self, sites: CallSites, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._sites = sites
+        self._clock = clock
+        self._places: dict[SpotKey, _Place] = {}
+        self._open: tuple[_Place, float] | None = None
+
+    def begins(self) -> None:
+        """The next batch is asked for."""
+        spot, now = self._sites.here(2), self._clock()
+        place = self._places.get(spot)
+        if place is None:
+            place = self._places[spot] = _Place(_settings_of_asking(), now)
+        self._open = place, now
+
+    def ends(self) -> None:
+        """It has come, if one was asked for."""
+        if self._open is not None:
+            place, began = self._open
+            place.count += 1
+            place.ended = self._clock()
+            place.waited += place.ended - began
+            self._open = None
+
+    def records(self) -> Iterator[Waiting]:
+        """The places where the program waited."""
+        for spot, place in self._places.items():
+            yield Waiting(
+                self._sites.site(spot),
+                place.count,
+                place.waited,
+                place.ended - place.began,
+                place.settings.workers,
+                place.settings.pins,
+            )
+
+
+def _settings_of_asking() -> _Settings:
+    """The settings of the loader whose iterator is being asked."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_name == _ASKING:
+            iterator = frame.f_locals.get("self")
+            workers = getattr(iterator, "_num_workers", None)
+            if isinstance(workers, int):
+                return _Settings(workers, bool(getattr(iterator, "_pin_memory", False)))
+        frame = frame.f_back  # type: ignore[assignment]
+    return _Settings(0, False)

@@ -1,0 +1,101 @@
+"""Where odd layouts and arrays of a run come from, by the storage that they lie in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from memlint.tracer.callsite import SpotKey
+from memlint.tracer.recent import Recent
+from memlint.tracer.signatures import has_strides, storage_of
+
+if TYPE_CHECKING:
+    from memlint.tracer.recorder import Noted
+
+_MOST_STORAGES = 50_000
+
+
+class Odd:
+    """Numbers in an odd layout: a storage, and how often it has been written to.
+
+    The storage is held on to weakly, so that no other takes its place unnoticed."""
+
+    __slots__ = ("_storage", "_version")
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._storage = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
+        self._version = 0 if tensor.is_inference() else tensor._version
+
+    def is_same(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor has the same numbers."""
+        if storage_of(tensor) != self._storage.cdata:
+            return False
+        return self._version == (0 if tensor.is_inference() else tensor._version)
+
+
+class Origins:
+    """Where layouts were born, and what made arrays."""
+
+    def __init__(self) -> None:
+        self._born: Recent[tuple[int, tuple[int, ...]], SpotKey] = Recent(_MOST_STORAGES)
+        self._made: Recent[int, tuple[str, SpotKey]] = Recent(_MOST_STORAGES)
+
+    def follow(
+        self, record: Noted, operands: list[torch.Tensor], results: list[torch.Tensor]
+    ) -> None:
+        """Hand on where odd layouts were born, and what made arrays."""
+        inherited: SpotKey | None = None
+        for index in record.odd:
+            operand = operands[index]
+            born = self._born.get((storage_of(operand), operand.stride()))
+            if born is not None:
+                inherited = inherited or born
+                record.births.setdefault(index, born)
+        operator = record.operator
+        maker = self._maker_among(record, operands) if record.traces else None
+        if operator.mutable:
+            return
+        for result in results:
+            if not has_strides(result):
+                continue
+            storage = storage_of(result)
+            if record.traces and operator.fresh:
+                self._note_maker(record, storage, result, maker)
+            if result.is_contiguous():
+                continue
+            key = (storage, result.stride())
+            if operator.reorders or inherited is None:
+                if operator.fresh or operator.reorders or self._born.get(key) is None:
+                    self._born.put(key, record.spot)
+            else:
+                self._born.put(key, inherited)
+
+    def _maker_among(
+        self, record: Noted, operands: list[torch.Tensor]
+    ) -> tuple[str, SpotKey] | None:
+        """What made the operands that rules ask this of."""
+        doubles = None
+        for index, operand in enumerate(operands):
+            double = operand.dtype is torch.float64
+            if not (double or record.operator.moves) or not has_strides(operand):
+                continue
+            made = self._made.get(storage_of(operand))
+            if made is not None:
+                record.makers.setdefault(index, made)
+                if double:
+                    doubles = doubles or made
+        return doubles
+
+    def _note_maker(
+        self,
+        record: Noted,
+        storage: int,
+        result: torch.Tensor,
+        inherited: tuple[str, SpotKey] | None,
+    ) -> None:
+        own = (record.operator.name, record.spot)
+        if result.dtype is torch.float64 and inherited is not None:
+            own = inherited
+        self._made.put(storage, own)

@@ -1,0 +1,67 @@
+"""Tensors and arguments as plain data.
+
+While the program runs, a tensor is its signature: shape, strides, dtype, device, whether it is
+pinned.  Signatures are made into :class:`Operand` records afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from memlint.layout import Strided
+from memlint.tracer.records import Argument, Hole, Opaque, Operand
+
+Signature = tuple[Any, ...]
+PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, torch.nn.Buffer})
+LONGEST_LIST = 64
+
+
+def tensors_in(values: Sequence[Any]) -> list[torch.Tensor]:
+    """The tensors among arguments, and in the lists among them, in their order."""
+    found: list[torch.Tensor] = []
+    for value in values:
+        kind = type(value)
+        if kind in PLAIN:
+            found.append(value)
+        elif kind is list or kind is tuple:
+            found.extend(one for one in value[:LONGEST_LIST] if isinstance(one, torch.Tensor))
+        elif isinstance(value, torch.Tensor):
+            found.append(value)
+    return found
+
+
+def signature(tensor: torch.Tensor) -> Signature:
+    """What records tell operands apart by; pinning is asked for apart, since that is slow."""
+    strides = tensor.stride() if tensor.layout is torch.strided else ()
+    return (tensor.shape, strides, tensor.dtype, tensor.device)
+
+
+def has_strides(tensor: torch.Tensor) -> bool:
+    """Whether a tensor lies in a storage of its own kind, by strides."""
+    return type(tensor) in PLAIN and tensor.layout is torch.strided
+
+
+def storage_of(tensor: torch.Tensor) -> int:
+    """The identity of a tensor's storage while it is alive."""
+    return int(torch._C._storage_address(tensor))  # type: ignore[attr-defined]
+
+
+def operand_of(made: Signature, *, pinned: bool = False) -> Operand:
+    """A signature as plain data."""
+    shape, strides, dtype, device = made
+    array = Strided(tuple(shape), tuple(strides), dtype.itemsize)
+    return Operand(array, str(dtype).removeprefix("torch."), str(device), pinned)
+
+
+def plain(value: Any, holes: Iterator[int]) -> Argument:
+    """An argument as plain data."""
+    if isinstance(value, torch.Tensor):
+        return Hole(next(holes))
+    if value is None or isinstance(value, (bool, int, float, complex, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return tuple(plain(one, holes) for one in value[:LONGEST_LIST])
+    return Opaque(type(value).__name__, str(value))
