@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from memlint.rule import Rule, observers
-from memlint.tracer.records import Asked, Operation, Stream
+from memlint.tracer.records import Operation, Record, Site, Stream
 from memlint.tracer.sightings import Sighting
 
 _VIEWS = frozenset(
@@ -14,15 +14,16 @@ _VIEWS = frozenset(
 )  # fmt: skip
 
 
-def streams_of(operations: Iterable[Operation]) -> list[Stream]:
+def streams_of(operations: Sequence[Operation]) -> list[Stream]:
     """The odd layouts of a run, by where they were born, with the operations that took them."""
-    streams: dict[object, Stream] = {}
+    births = _births(operations)
+    streams: dict[Site, Stream] = {}
     for operation in operations:
         if operation.short in _VIEWS:
             continue
         for index, born in operation.births.items():
             operand = operation.operands[index]
-            stream = streams.setdefault(born, Stream(born, operand))
+            stream = streams.setdefault(born, Stream(born, operand, births.get(born, 1)))
             if operand.array.nbytes > stream.largest.array.nbytes:
                 stream.largest = operand
             if operation not in stream.takers:
@@ -30,11 +31,20 @@ def streams_of(operations: Iterable[Operation]) -> list[Stream]:
     return list(streams.values())
 
 
+def _births(operations: Iterable[Operation]) -> dict[Site, int]:
+    """How often something came up in an odd layout, by places."""
+    found: dict[Site, int] = {}
+    for one in operations:
+        if any(not result.is_contiguous for result in one.results):
+            found[one.site] = max(found.get(one.site, 0), one.count)
+    return found
+
+
 def observe(
-    rules: Sequence[Rule], operations: Sequence[Operation], asked: Sequence[Asked]
+    rules: Sequence[Rule], operations: Sequence[Operation], others: Sequence[Record]
 ) -> Iterator[Sighting]:
     """What the rules say to the records of a run; raises what they raise."""
-    records: list[Operation | Asked | Stream] = [*operations, *asked, *streams_of(operations)]
+    records: list[Record] = [*operations, *others, *streams_of(operations)]
     for rule in rules:
         for kind, name in observers(type(rule)):
             method = getattr(rule, name)

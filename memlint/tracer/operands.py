@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.layout import Form, classify, fastest_axis
-from memlint.tracer.records import Operand, Operation
+from memlint.tracer.records import Opaque, Operand, Operation
 
 LEAST_BYTES = 1 << 16
 """Smaller operands stay in the nearest caches, where the order of reading costs little."""
@@ -43,6 +43,18 @@ def reordered(operation: Operation) -> tuple[int, ...]:
     """The large operands of an operation that are not stored in the order of their axes."""
     found = enumerate(operation.operands)
     return tuple(index for index, one in found if is_large(one) and is_reordered(one))
+
+
+def is_dense_copy(operation: Operation) -> bool:
+    """Whether an operation is a copy that was asked for to have an array row-major."""
+    asked = dict(operation.keywords).get("memory_format")
+    return (
+        operation.short == "clone"
+        and not operation.hidden
+        and isinstance(asked, Opaque)
+        and asked.text == "torch.contiguous_format"
+        and not operation.operands[0].is_contiguous
+    )
 
 
 def shown(operand: Operand) -> str:

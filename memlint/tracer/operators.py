@@ -33,6 +33,7 @@ class Operator:
     joins: bool
     copies: bool
     reshapes: bool
+    repeats: bool
 
 
 class Operators:
@@ -66,4 +67,5 @@ def _facts(function: Any) -> Operator:
         joins=short == "cat",
         copies=function is torch.ops.aten.clone.default,
         reshapes=function is torch.ops.aten._unsafe_view.default,
+        repeats=function is torch.ops.aten.repeat.default,
     )

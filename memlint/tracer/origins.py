@@ -15,22 +15,24 @@ if TYPE_CHECKING:
     from memlint.tracer.recorder import Noted
 
 _MOST_STORAGES = 50_000
+_MOST_REPEATED = 1000
 
 
 class Odd:
-    """Numbers in an odd layout: a storage, and how often it has been written to.
+    """Numbers in an odd layout: a part of a storage, and how often it has been written to.
 
     The storage is held on to weakly, so that no other takes its place unnoticed."""
 
-    __slots__ = ("_storage", "_version")
+    __slots__ = ("_offset", "_storage", "_version")
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self._storage = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
+        self._offset = tensor.storage_offset()
         self._version = 0 if tensor.is_inference() else tensor._version
 
     def is_same(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor has the same numbers."""
-        if storage_of(tensor) != self._storage.cdata:
+        if storage_of(tensor) != self._storage.cdata or tensor.storage_offset() != self._offset:
             return False
         return self._version == (0 if tensor.is_inference() else tensor._version)
 
@@ -41,6 +43,7 @@ class Origins:
     def __init__(self) -> None:
         self._born: Recent[tuple[int, tuple[int, ...]], SpotKey] = Recent(_MOST_STORAGES)
         self._made: Recent[int, tuple[str, SpotKey]] = Recent(_MOST_STORAGES)
+        self._repeated: Recent[int, Noted] = Recent(_MOST_REPEATED)
 
     def follow(
         self, record: Noted, operands: list[torch.Tensor], results: list[torch.Tensor]
@@ -54,6 +57,8 @@ class Origins:
                 inherited = inherited or born
                 record.births.setdefault(index, born)
         operator = record.operator
+        if operator.repeats and results:
+            self._repeated.put(storage_of(results[0]), record)
         maker = self._maker_among(record, operands) if record.traces else None
         if operator.mutable:
             return
@@ -71,6 +76,13 @@ class Origins:
                     self._born.put(key, record.spot)
             else:
                 self._born.put(key, inherited)
+
+    def written(self, operands: list[torch.Tensor]) -> None:
+        """Something is written into the first operand."""
+        if len(self._repeated) and operands and has_strides(operands[0]):
+            repeated = self._repeated.get(storage_of(operands[0]))
+            if repeated is not None:
+                repeated.written += 1
 
     def _maker_among(
         self, record: Noted, operands: list[torch.Tensor]

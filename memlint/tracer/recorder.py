@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from memlint.tracer.callsite import CallSites, SpotKey
+from memlint.tracer.copying import Copying
 from memlint.tracer.growing import Growing
 from memlint.tracer.keeping import Keeping
 from memlint.tracer.loading import Loading
@@ -56,27 +57,9 @@ class Noted:
     """An operation while the program runs: call sites as keys, operands as signatures."""
 
     __slots__ = (
-        "arguments",
-        "attends",
-        "births",
-        "count",
-        "hidden",
-        "keeps",
-        "keywords",
-        "large",
-        "last_odd",
-        "last_step",
-        "makers",
-        "odd",
-        "operands",
-        "operator",
-        "phase",
-        "pinned",
-        "results",
-        "spot",
-        "steps",
-        "traces",
-        "versions",
+        "again", "arguments", "attends", "births", "copied_at", "count", "hidden", "keeps",
+        "keywords", "large", "last_odd", "last_step", "makers", "odd", "operands", "operator",
+        "phase", "pinned", "results", "spot", "steps", "traces", "versions", "written",
     )  # fmt: skip
 
     def __init__(self, spot: SpotKey, operator: Operator, phase: str) -> None:
@@ -86,7 +69,8 @@ class Noted:
         self.pinned: tuple[bool, ...] = ()
         self.arguments: tuple[Argument, ...] = ()
         self.keywords: tuple[tuple[str, Argument], ...] = ()
-        self.count = self.steps = self.hidden = self.versions = 0
+        self.count = self.steps = self.hidden = self.versions = self.again = self.written = 0
+        self.copied_at: SpotKey | None = None
         self.last_step = -1
         self.last_odd: Odd | None = None
         self.odd: tuple[int, ...] = ()
@@ -116,6 +100,7 @@ class Recorder:
         self._origins = Origins()
         self._growing = Growing()
         self._keeping = Keeping()
+        self._copying = Copying()
         self._before: Noted | None = None
         self._asks_pins = torch.cuda.is_available()
 
@@ -244,6 +229,8 @@ class Recorder:
             or operator.reorders
             or operator.joins
             or operator.reshapes
+            or operator.repeats
+            or operator.mutable
             or record.traces
         )
         record.keeps = self._keeping.concerns(operator, results)
@@ -260,6 +247,10 @@ class Recorder:
                 # Other numbers than before: a dense copy of them would be another one.
                 record.last_odd = Odd(odd) if record.large else None
                 record.versions += 1
+            if operator.copies and record.large:
+                self._copying.note(record, odd)
+        if operator.mutable:
+            self._origins.written(operands)
         self._origins.follow(record, operands, results)
         if operator.joins:
             self._growing.note(record, operands, results, self.step)
@@ -297,12 +288,20 @@ class Recorder:
             not one.operator.mutable,
             {index: site(spot) for index, spot in one.births.items()},
             {index: Maker(name, site(spot)) for index, (name, spot) in one.makers.items()},
+            one.again,
+            None if one.copied_at is None else site(one.copied_at),
+            one.written,
         )
 
     def requests(self) -> Iterator[Asked]:
         """The calls of methods that may do nothing."""
+        busy = {(spot, name) for (spot, name, _), counts in self._asked.items()
+                if counts[1] < counts[0]}  # fmt: skip
         for (spot, name, made), (count, idle, steps, _) in self._asked.items():
-            yield Asked(self.sites.site(spot), name, operand_of(made), count, idle, steps)
+            yield Asked(
+                self.sites.site(spot), name, operand_of(made), count, idle, steps,
+                (spot, name) not in busy,
+            )  # fmt: skip
 
     def others(self) -> Iterator[Growth | Kept | Waiting]:
         """What else is known of the run: what grew, what was kept, what was waited for."""

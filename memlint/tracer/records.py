@@ -89,7 +89,9 @@ class Operation:
     many different arrays came as its first operand that is not row-major.  ``births`` are
     the places where the layouts of operands that are not row-major came up, by operand;
     ``makers`` tell, of operands of double precision and of those that go to another device,
-    what made them.
+    what made them.  Of copies, ``again`` counts those of an array that had been copied before
+    and not changed since, ``copied_at`` is where that was; ``written`` is how often something
+    was written into the result of a ``repeat``.
     """
 
     site: Site
@@ -108,6 +110,9 @@ class Operation:
     replayable: bool = False
     births: dict[int, Site] = field(default_factory=dict)
     makers: dict[int, Maker] = field(default_factory=dict)
+    again: int = 0
+    copied_at: Site | None = None
+    written: int = 0
 
     @property
     def uses(self) -> float:
@@ -128,7 +133,8 @@ class Operation:
 @dataclass(slots=True)
 class Asked:
     """A method of a tensor that need not do anything, as often as it was called: ``idle`` is
-    how often it gave back the tensor that it was called on."""
+    how often it gave back the tensor that it was called on, ``always`` tells that it did so with
+    any tensor that it was called on at this place."""
 
     site: Site
     name: str
@@ -136,6 +142,7 @@ class Asked:
     count: int = 0
     idle: int = 0
     steps: int = 0
+    always: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +191,12 @@ class Waiting:
 class Stream:
     """A layout that is not row-major and is handed on from operation to operation.
 
-    ``born`` is where it came up; ``takers`` are the operations that took it and are not views,
-    ``largest`` is the largest tensor that had it."""
+    ``born`` is where it came up, ``births`` how often; ``takers`` are the operations that took it
+    and are not views, ``largest`` is the largest tensor that had it."""
 
     born: Site
     largest: Operand
+    births: int = 1
     takers: list[Operation] = field(default_factory=list)
 
     @property

@@ -17,7 +17,7 @@ import torch
 from memlint.layout import Strided
 from memlint.measure import Comparison, compare
 from memlint.tracer.records import Argument, Hole, Opaque, Operand, Operation
-from memlint.tracer.sightings import Claim
+from memlint.tracer.sightings import Claim, Part
 
 ELEMENTWISE = frozenset(
     {"add", "sub", "mul", "div", "maximum", "minimum", "pow", "where", "relu", "gelu", "silu",
@@ -63,26 +63,67 @@ class Measured:
 
 def measure(claim: Claim, budget: float) -> Measured | None:
     """Replay a claim within about ``budget`` seconds; ``None`` where it cannot be."""
-    operation = claim.operation
-    if operation.short not in REPLAYABLE or not operation.replayable:
-        return None
-    function = _function(operation.name)
-    if function is None or _bytes_of(operation) * 2 > _MOST_BYTES:
+    parts = claim.parts or (Part(claim.operation, claim.dense),)
+    functions = [_replayed_by(part.operation) for part in parts]
+    nbytes = sum(_bytes_of(part.operation) for part in parts)
+    if any(one is None for one in functions) or nbytes * 2 > _MOST_BYTES:
         return None
     with torch.random.fork_rng(), torch.no_grad():
-        sets = [_made(operation, seed) for seed in range(_count_of_sets(operation))]
-        dense = [
-            [t.contiguous() if i in claim.dense else t for i, t in enumerate(one)] for one in sets
+        plays = [
+            _Play(function, part, _count_of_sets(nbytes))
+            for function, part in zip(functions, parts, strict=True)
+            if function is not None
         ]
-        as_is = _runner(function, operation, sets)
-        other = _runner(function, operation, dense)
-        settle = _settling(operation.operands)
-        same = _agree(as_is(0), other(0))
+        settle = _settling([one for part in parts for one in part.operation.operands])
+        same = all(play.agrees() for play in plays)
+
+        def as_is(number: int) -> None:
+            for play in plays:
+                play.as_is(number)
+
+        def other(number: int) -> None:
+            for play in plays:
+                play.other(number)
+
         comparison = compare(as_is, other, budget=budget * 0.8, settle=settle)
-        copied = [[one[i] for i in claim.dense] for one in sets]
-        copying = _copier(copied)
+        copying = _copier(claim, _count_of_sets(_bytes_of(claim.operation)))
         conversion = compare(copying, copying, budget=budget * 0.2, settle=settle).as_is
     return Measured(comparison, conversion, claim.uses, same)
+
+
+class _Play:
+    """One part of a claim, ready to be run."""
+
+    def __init__(self, function: Callable[..., Any], part: Part, sets: int) -> None:
+        operation = part.operation
+        made = [_made(operation, seed) for seed in range(sets)]
+        dense = [
+            [t.contiguous() if i in part.dense else t for i, t in enumerate(one)] for one in made
+        ]
+        self._times, self._vanishes = part.times, part.vanishes
+        self._as_is = _runner(function, operation, made)
+        self._other = _runner(function, operation, dense)
+
+    def as_is(self, number: int) -> None:
+        """Run the operation as it ran."""
+        for one in range(self._times):
+            self._as_is(number + one)
+
+    def other(self, number: int) -> None:
+        """Run it with dense operands."""
+        if not self._vanishes:
+            for one in range(self._times):
+                self._other(number + one)
+
+    def agrees(self) -> bool:
+        """Whether both give the same numbers, up to rounding."""
+        return _agree(self._as_is(0), self._other(0))
+
+
+def _replayed_by(operation: Operation) -> Callable[..., Any] | None:
+    if operation.short not in REPLAYABLE or not operation.replayable:
+        return None
+    return _function(operation.name)
 
 
 def _function(name: str) -> Callable[..., Any] | None:
@@ -104,9 +145,9 @@ def _span(array: Strided) -> int:
     return 1 + sum((size - 1) * abs(step) for size, step in steps)
 
 
-def _count_of_sets(operation: Operation) -> int:
+def _count_of_sets(nbytes: int) -> int:
     """So many that going through them outlasts the caches."""
-    once = max(_bytes_of(operation), 1)
+    once = max(nbytes, 1)
     return max(1, min(_MOST_SETS, _ROTATED_BYTES // once, _MOST_BYTES // (2 * once)))
 
 
@@ -156,9 +197,14 @@ def _runner(
     return run
 
 
-def _copier(sets: Sequence[Sequence[torch.Tensor]]) -> Callable[[int], object]:
+def _copier(claim: Claim, sets: int) -> Callable[[int], object]:
+    """Makes dense what the claim charges for."""
+    charged = claim.dense[:1] if claim.parts else claim.dense
+    made = [_made(claim.operation, seed) for seed in range(sets)]
+    copied = [[one[index] for index in charged] for one in made]
+
     def copy(number: int) -> object:
-        return [one.contiguous() for one in sets[number % len(sets)]]
+        return [one.contiguous() for one in copied[number % len(copied)]]
 
     return copy
 

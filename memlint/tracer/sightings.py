@@ -10,16 +10,32 @@ from memlint.tracer.records import Operation, Site
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """An operation of a claim, which runs ``times`` times for each run of the claim.
+
+    ``dense`` are the numbers of the operands that would be row-major; ``vanishes`` tells that
+    there would be nothing to do then, as for a copy that makes them so.
+    """
+
+    operation: Operation
+    dense: tuple[int, ...]
+    times: int = 1
+    vanishes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """That an operation would be faster if some of its operands were row-major.
 
     ``dense`` are the numbers of these operands.  Making them so has to be paid once for every
-    ``uses`` of the result.
+    ``uses`` of the result.  A claim of several operations lists them all as ``parts``; it is
+    the first operand of ``dense`` of ``operation`` that is made dense once for all of them.
     """
 
     operation: Operation
     dense: tuple[int, ...]
     uses: float = 1.0
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,9 @@ from memlint.analysis.looped_text import in_loops
 from memlint.analysis.values import Object, Tensor, Unknown, Value, alternatives, made_of
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
+from memlint.tracer.operands import is_dense_copy, megabytes, shown
+from memlint.tracer.records import Operation
+from memlint.tracer.sightings import Sighting
 
 FUNCTIONS = frozenset({"numpy.ascontiguousarray", "cupy.ascontiguousarray"})
 WORDS = ("contiguous(", "ascontiguousarray(")
@@ -151,6 +154,25 @@ class ContiguousInLoop(Rule):
             confidence=Confidence.MEDIUM if _rests_on_assumption(source) else Confidence.HIGH,
             related=[Related(repeated.head, "nothing in this loop changes it")],
             fix=_fix(called, self._invariance, repeated),
+        )
+
+    def observe(self, operation: Operation) -> Iterator[Sighting]:
+        """Dense copies of the same numbers, made at one place again and again."""
+        if not is_dense_copy(operation) or operation.copied_at != operation.site:
+            return
+        source, born = operation.operands[0], operation.births.get(0)
+        nbytes = 2 * source.array.nbytes * operation.again
+        yield Sighting(
+            self,
+            operation.site,
+            f"{shown(source)} was made dense {operation.count} times, {operation.again} of them "
+            f"with the same numbers as before: {megabytes(nbytes)} were read and written again",
+            "make the dense copy once, before the loop",
+            self.severity,
+            operation.again,
+            operation.steps,
+            nbytes,
+            related=((born, "its axes are exchanged here"),) if born is not None else (),
         )
 
 

@@ -29,6 +29,9 @@ from memlint.analysis.values import Made, Tensor, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 from memlint.source.model import Source
+from memlint.tracer.operands import is_dense_copy, is_large, megabytes, shown
+from memlint.tracer.records import Asked, Operation
+from memlint.tracer.sightings import Sighting
 
 NN = "torch.nn.functional."
 ATTENTION = f"{NN}scaled_dot_product_attention"
@@ -235,6 +238,41 @@ class RedundantContiguous(Rule):
             confidence=Confidence.HIGH if sure and called.name in RESHAPES else confidence,
             related=[] if called.node.lineno == node.lineno else [Related(called.node, "here")],
             fix=_fix(called.source, node, sure=sure),
+        )
+
+    def observe_idle(self, asked: Asked) -> Iterator[Sighting]:
+        """Calls that give back the tensor that they are called on."""
+        if asked.name != "contiguous" or not asked.always or not is_large(asked.operand):
+            return
+        yield Sighting(
+            self,
+            asked.site,
+            "`.contiguous()` gives back the tensor that it is called on: it is row-major already",
+            "leave the call out",
+            Severity.INFO,
+            asked.count,
+            asked.steps,
+            0,
+        )
+
+    def observe_copies(self, operation: Operation) -> Iterator[Sighting]:
+        """Dense copies of arrays that have been made dense at another place before."""
+        first = operation.copied_at
+        if first is None or first == operation.site or not is_dense_copy(operation):
+            return
+        source = operation.operands[0]
+        nbytes = 2 * source.array.nbytes * operation.again
+        yield Sighting(
+            self,
+            operation.site,
+            f"{shown(source)} is made dense here, though a dense copy of the same numbers was made "
+            f"before: {megabytes(nbytes)} were read and written again",
+            "make the dense copy once and hand it on",
+            Severity.INFO,
+            operation.again,
+            operation.steps,
+            nbytes,
+            related=((first, "it was made dense here"),),
         )
 
 

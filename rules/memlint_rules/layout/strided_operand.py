@@ -99,8 +99,8 @@ class StridedOperand(Rule):
         yield Sighting(
             self,
             operation.site,
-            f"`{operation.short.strip('_')}` reads {shown(operand)} across the order in which it is "
-            "stored",
+            f"`{operation.short.strip('_')}` reads {shown(operand)} across the order in which it "
+            "is stored",
             "make the array dense once, where it is transposed: `.contiguous()`",
             self.severity,
             operation.count,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
+from math import gcd
 from typing import ClassVar
 
 from memlint.analysis import axes
@@ -15,6 +17,13 @@ from memlint.analysis.places import from_method
 from memlint.analysis.values import Instance, Object, Tensor, Unknown, Value, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
+from memlint.tracer.operands import is_dense_copy, is_large, is_reordered, shown
+from memlint.tracer.records import FORWARD, Operation, Stream
+from memlint.tracer.sightings import Claim, Part, Sighting
+
+FEWEST_TAKINGS = 4
+"""A layout that is taken less often is no stream."""
+MOST_PLACES = 8
 
 
 class TransposedStream(Rule):
@@ -164,6 +173,36 @@ class TransposedStream(Rule):
             fix=_fix(called, born),
         )
 
+    def observe(self, stream: Stream) -> Iterator[Sighting]:
+        """Layouts that are handed on through several operations."""
+        parts = _parts(stream)
+        taken = sum(part.operation.count for part in parts)
+        places = {part.operation.site for part in parts}
+        births = max(stream.births, 1)
+        if taken < FEWEST_TAKINGS * births:
+            return
+        rounds = gcd(*(part.times for part in parts))
+        parts = tuple(replace(part, times=part.times // rounds) for part in parts)
+        main = max(parts, key=lambda part: part.operation.operands[part.dense[0]].array.nbytes)
+        nbytes = sum(
+            part.operation.operands[part.dense[0]].array.nbytes * part.operation.count
+            for part in parts
+        )
+        yield Sighting(
+            self,
+            stream.born,
+            f"the layout that comes up here, {shown(stream.largest)}, is taken by "
+            f"{taken // births} operations at {len(places)} places as it is: each of them reads it along a slow "
+            "axis, or copies it first",
+            "make it dense once, here: `.contiguous()`",
+            self.severity,
+            births * rounds,
+            max(part.operation.steps for part in parts),
+            nbytes,
+            related=tuple((site, "is taken here") for site in sorted(places)[:MOST_PLACES]),
+            claims=(Claim(main.operation, main.dense, rounds, parts),),
+        )
+
 
 def _transposed(value: Value) -> Tensor | None:
     """What of a value is a batch of rows that lie along the last but one axis in memory."""
@@ -194,3 +233,25 @@ def _fix(called: Called, born: ast.expr) -> DraftFix | None:
         return None
     edit = followed_by(called.source, born, ".contiguous()")
     return DraftFix("make the tokens dense once", (edit,), Applicability.DISPLAY)
+
+
+def _parts(stream: Stream) -> tuple[Part, ...]:
+    """The operations that take the layout as it is, with how often for each time it comes up."""
+    births = max(stream.births, 1)
+    found = []
+    for taker in stream.takers:
+        odd = _of_stream(taker, stream)
+        if odd and taker.phase == FORWARD:
+            times = max(round(taker.count / births), 1)
+            found.append(Part(taker, odd, times, bool(taker.hidden) or is_dense_copy(taker)))
+    return tuple(found)
+
+
+def _of_stream(taker: Operation, stream: Stream) -> tuple[int, ...]:
+    return tuple(
+        index
+        for index, born in taker.births.items()
+        if born == stream.born
+        and is_large(taker.operands[index])
+        and is_reordered(taker.operands[index])
+    )

@@ -1,0 +1,36 @@
+"""Dense copies of arrays that are copied again and again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from memlint.tracer.callsite import SpotKey
+from memlint.tracer.origins import Odd
+
+if TYPE_CHECKING:
+    from memlint.tracer.recorder import Noted
+
+_MOST_ARRAYS = 256
+
+
+class Copying:
+    """Which arrays have been copied last, and where."""
+
+    def __init__(self) -> None:
+        self._copied: dict[tuple[Any, ...], tuple[Odd, SpotKey]] = {}
+
+    def note(self, record: Noted, source: torch.Tensor) -> None:
+        """A copy was made of an array that is not row-major."""
+        key = (source.untyped_storage()._cdata, source.storage_offset(), source.shape,
+               source.stride())  # fmt: skip
+        known = self._copied.pop(key, None)
+        if known is not None and known[0].is_same(source):
+            record.again += 1
+            record.copied_at = known[1]
+            self._copied[key] = known
+            return
+        self._copied[key] = (Odd(source), record.spot)
+        if len(self._copied) > _MOST_ARRAYS:
+            del self._copied[next(iter(self._copied))]
