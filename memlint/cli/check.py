@@ -70,6 +70,12 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option("--baseline", type=_FILE, metavar="FILE", help="Leave out the findings listed here.")
 @click.option("--write-baseline", is_flag=True, help="List all findings in the baseline file.")
+@click.option(
+    "--evidence",
+    type=_FILE,
+    metavar="FILE",
+    help="Say of each finding what this trace has seen of it, as written by `memlint trace -o`.",
+)
 @click.option("-n", "--no-cache", is_flag=True, help="Neither read nor write the cache.")
 @click.option(
     "--cache-dir",
@@ -111,6 +117,8 @@ def _wants_fixes(options: dict[str, Any]) -> bool:
         if options[name] and not wanted:
             shown = name.replace("_", "-")
             raise click.UsageError(f"--{shown} is of use with --fix, --fix-only or --diff only.")
+    if wanted and options["evidence"] is not None:
+        raise click.UsageError("--evidence cannot be combined with fixes.")
     if wanted and options["write_baseline"]:
         raise click.UsageError("--write-baseline cannot be combined with fixes.")
     if options["fix_only"] and options["output_file"] is not None and not options["diff"]:

@@ -22,6 +22,9 @@ class _Entry(NamedTuple):
 
 COMMANDS: Mapping[str, _Entry] = {
     "check": _Entry("memlint.cli.check", "check", "Find memory-inefficient code."),
+    "trace": _Entry("memlint.cli.trace", "trace", "Run a program and report what it did."),
+    "report": _Entry("memlint.cli.report", "report", "Show what a trace has found."),
+    "merge": _Entry("memlint.cli.merge", "merge", "Join the traces of the ranks of one run."),
     "rules": _Entry("memlint.cli.rules", "rules", "List all rules."),
     "explain": _Entry("memlint.cli.explain", "explain", "Show the page of a rule."),
     "clean": _Entry("memlint.cli.clean", "clean", "Remove caches."),
@@ -56,18 +59,23 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", message="memlint %(version)s")
 def cli() -> None:
-    """Find memory-inefficient machine-learning code by reading it."""
+    """Find memory-inefficient machine-learning code by reading it, or by running it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave the process with its exit status."""
     occupy_closed_streams()
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] != ["trace"]:  # a traced program has its own output, and its own errors in it
+        _accept_file_names()
+    sys.exit(_delivered(_run(given)))
+
+
+def _accept_file_names() -> None:
+    """File names may hold bytes that no encoding can show."""
     for stream in (sys.stdout, sys.stderr):
-        # File names may hold bytes that no encoding can show.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    status = _run(list(sys.argv[1:] if arguments is None else arguments))
-    sys.exit(_delivered(status))
 
 
 def _delivered(status: int) -> int:

@@ -17,6 +17,7 @@ from memlint.cli.status import Failed, Status, silence
 from memlint.cli.terminal import wants_color, width_of
 from memlint.config import Resolver, Settings
 from memlint.findings import FileError, Report
+from memlint.report.evidence_text import is_refuted
 from memlint.report.formats import FOR_PEOPLE, render
 from memlint.report.summary import closing_line, statistics, timings
 from memlint.report.view import PLAIN_WIDTH, View, printable, shown_place
@@ -60,7 +61,14 @@ class CheckRun:
 
     def lint(self) -> Report:
         """What there is to report."""
-        return self._report(self._overrides)
+        report = self._report(self._overrides)
+        evidence: Path | None = self._options["evidence"]
+        if evidence is None:
+            return report
+        from memlint.cli.evidence import Traced
+
+        paths = [] if self.stdin is not None else self._paths
+        return Traced(evidence, paths, self.settings_for).beside(report)
 
     def conclude(self, report: Report) -> int:
         """Write a report and return the exit status."""
@@ -152,7 +160,8 @@ class CheckRun:
         click.echo(f"configuration: {config or 'none'}", err=True)
 
     def _status(self, report: Report) -> int:
-        if any(self._fails(f.path, f.severity.rank) for f in report.findings):
+        counted = (f for f in report.findings if not is_refuted(f))
+        if any(self._fails(f.path, f.severity.rank) for f in counted):
             return Status.CLEAN if self._options["exit_zero"] else Status.FINDINGS
         return Status.ERROR if report.errors else Status.CLEAN
 

@@ -15,6 +15,11 @@ def is_refuted(finding: Finding) -> bool:
     return finding.evidence is not None and finding.evidence.get("verdict") == _LEFT_ALONE
 
 
+def style_of(finding: Finding) -> str:
+    """The style that a finding is shown in: its severity's, or faint."""
+    return "faint" if is_refuted(finding) else finding.severity.value
+
+
 def verdict_of(evidence: Mapping[str, Any]) -> str:
     """The verdict as it is read: ``not reached``."""
     return str(evidence.get("verdict", "observed")).replace("_", " ")
@@ -71,7 +76,7 @@ def _measured(evidence: Mapping[str, Any]) -> list[str]:
     if evidence["verdict"] == "confirmed":
         saved = f"{evidence['ms_per_step']:.3g} ms a step to be saved"
         share = evidence.get("share_of_step")
-        parts.append(saved if share is None else f"{saved}, {share:.0%} of it")
+        parts.append(saved if share is None else f"{saved}, {share:.1%} of it")
     else:
         parts.append("leave it")
     if evidence.get("numerics") == "different":

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from memlint.findings import Applicability, Confidence, Finding, Place, Report
+from memlint.report.evidence_text import is_refuted, long_text, style_of
 from memlint.report.excerpt import Gutter, Mark, excerpt
 from memlint.report.view import View, paint, printable, shown_place
 from memlint.source.model import Source
@@ -25,7 +26,7 @@ def _block(finding: Finding, view: View) -> Iterator[str]:
     yield from _header(finding, view)
     yield gutter.arrow("-->", shown_place(finding.path, finding.cell, finding.location))
     here = [p for p in finding.related if (p.path, p.cell) == (finding.path, finding.cell)]
-    main = Mark(finding.location, "^", finding.severity.value)
+    main = Mark(finding.location, "^", style_of(finding))
     yield from _source(finding.path, finding.cell, [main, *map(_mark, here)], gutter, view)
     for place in finding.related:
         if place not in here:
@@ -38,11 +39,11 @@ def _header(finding: Finding, view: View) -> Iterator[str]:
     mark = f"{finding.severity.value}[{finding.code}]"
     text = f"{mark} {finding.name}: {printable(finding.message)}"
     first, *others = _wrapped(text, view.width, "  ")
-    color = view.color
-    yield paint(mark, finding.severity.value, color) + paint(first[len(mark) :], "strong", color)
+    color, strong = view.color, "faint" if is_refuted(finding) else "strong"
+    yield paint(mark, style_of(finding), color) + paint(first[len(mark) :], strong, color)
     yield "\n"
     for row in others:
-        yield paint(row, "strong", color) + "\n"
+        yield paint(row, strong, color) + "\n"
 
 
 def _mark(place: Place) -> Mark:
@@ -73,7 +74,9 @@ _FIX_KINDS = {Applicability.SAFE: "safe", Applicability.UNSAFE: "unsafe"}
 
 def _notes(finding: Finding, gutter: Gutter, view: View) -> Iterator[str]:
     notes = []
-    if finding.help:
+    if finding.evidence is not None:
+        notes.append(("trace", long_text(finding.evidence)))
+    if finding.help and not is_refuted(finding):
         notes.append(("help", finding.help))
     if finding.fix is not None:
         kind = _FIX_KINDS.get(finding.fix.applicability)

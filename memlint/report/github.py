@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlint.findings import FileError, Finding, Location, Report, Severity
+from memlint.report.evidence_text import is_refuted, long_text
 from memlint.report.view import View, printable
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
@@ -21,9 +22,10 @@ def render(report: Report, view: View) -> Iterator[str]:
 def _finding(finding: Finding) -> str:
     title = f"memlint {finding.code} {finding.name}"
     text = f"{finding.message}\n{finding.help}" if finding.help else finding.message
-    return _command(
-        _COMMANDS[finding.severity], finding.path, finding.cell, finding.location, title, text
-    )
+    if finding.evidence is not None:
+        text += f"\n{long_text(finding.evidence)}"
+    command = "notice" if is_refuted(finding) else _COMMANDS[finding.severity]
+    return _command(command, finding.path, finding.cell, finding.location, title, text)
 
 
 def _error(error: FileError) -> str:

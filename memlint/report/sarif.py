@@ -19,6 +19,7 @@ from memlint.findings import (
     Report,
     Severity,
 )
+from memlint.report.evidence_text import is_refuted
 from memlint.report.view import View
 from memlint.rule import Rule
 
@@ -127,6 +128,8 @@ def _result(finding: Finding, index: Mapping[str, int]) -> dict[str, Any]:
         result["fixes"] = [_fix(finding.fix)]
     if finding.evidence is not None:
         result["properties"]["evidence"] = dict(finding.evidence)
+    if is_refuted(finding):
+        result |= {"kind": "pass", "level": "none"}
     return result
 
 

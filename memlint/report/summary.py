@@ -6,21 +6,23 @@ from collections import Counter
 from collections.abc import Iterator
 
 from memlint.findings import Report, Severity
+from memlint.report.evidence_text import is_refuted
 from memlint.report.view import View, paint
 
 
 def closing_line(report: Report, view: View) -> str:
     """How many findings there are, of which severity, in how many files."""
     files = _count(report.files, "file")
-    if not report.findings:
+    counted = [finding for finding in report.findings if not is_refuted(finding)]
+    if not counted:
         text = "No findings" if report.errors else paint("No findings", "good", view.color)
         return f"{text} in {files}{_left_out(report)}.\n"
-    by_severity = Counter(finding.severity for finding in report.findings)
+    by_severity = Counter(finding.severity for finding in counted)
     kinds = ", ".join(
         paint(_count(by_severity[severity], _NOUNS[severity]), severity.value, view.color)
         for severity in sorted(by_severity, key=lambda s: -s.rank)
     )
-    total = _count(len(report.findings), "finding")
+    total = _count(len(counted), "finding")
     return f"{total} ({kinds}) in {files}{_left_out(report)}.\n"
 
 
@@ -34,6 +36,8 @@ def _count(number: int, noun: str) -> str:
 
 def _left_out(report: Report) -> str:
     parts = []
+    if refuted := sum(map(is_refuted, report.findings)):
+        parts.append(f"{refuted} refuted")
     if report.suppressed:
         parts.append(f"{report.suppressed} suppressed")
     if report.baselined:

@@ -49,6 +49,17 @@ _MEASURED = ("as_is_ms", "alternative_ms", "conversion_ms", "uses", "ratio", "ra
              "numerics")  # fmt: skip
 
 
+def weight(evidence: Mapping[str, Any]) -> tuple[int, float, float]:
+    """What evidence is compared by: its verdict, then milliseconds, then bytes."""
+    order = (REFUTED, INCONCLUSIVE, OBSERVED, CONFIRMED)
+    verdict = evidence.get("verdict")
+    return (
+        order.index(verdict) if verdict in order else -1,
+        evidence.get("ms_per_step") or 0.0,
+        evidence.get("bytes") or 0,
+    )
+
+
 def unseen(verdict: str, note: str) -> Mapping[str, Any]:
     """The evidence of what no rule has reported of the run, and why it is judged so."""
     counted = dict.fromkeys(("count", "bytes", "steps", *_MEASURED, "born_at"))

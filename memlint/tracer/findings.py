@@ -134,7 +134,9 @@ def _by_place(
     for draft, evidence in reversed(drafts):
         key = index.key_of(statement_of(program.tree, draft.node))
         _, location = program.source.place(draft.node)
-        statement = {"function": key.function, "statement": key.text, "number": key.number}
+        statement = (
+            {"function": key.function, "statement": key.text, "number": key.number} if key else {}
+        )
         yield (draft.rule.code, location), {**evidence, **statement}
 
 

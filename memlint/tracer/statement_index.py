@@ -26,13 +26,14 @@ class StatementIndex:
 
     def __init__(self, source: Source, tree: ast.Module) -> None:
         self._source, self._tree = source, tree
-        self._lines: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+        self._nodes: defaultdict[tuple[str, str], list[ast.stmt]] = defaultdict(list)
         for node in ast.walk(tree):
-            if isinstance(node, ast.stmt | ast.ExceptHandler):
+            # ``except`` and ``case`` have no operations of their own.
+            if isinstance(node, ast.stmt):
                 one = statement_of(tree, node)
-                self._lines[one.qualname, one.text(source)].append(one.start[0])
-        for lines in self._lines.values():
-            lines.sort()
+                self._nodes[one.qualname, one.text(source)].append(node)
+        for nodes in self._nodes.values():
+            nodes.sort(key=lambda node: (node.lineno, node.col_offset))
 
     def at(self, location: Location) -> StatementKey | None:
         """The innermost statement at a place; ``None`` where there is none any more."""
@@ -40,17 +41,29 @@ class StatementIndex:
         if location.line > len(lines):
             return None
         before = lines[location.line - 1][: location.column - 1]
-        node = ast.Pass(lineno=location.line, col_offset=len(before.encode("utf-8", "replace")))
-        statement = statement_of(self._tree, node)
-        return None if statement.node is node else self.key_of(statement)
+        column = len(before.encode("utf-8", "replace"))
+        node = ast.Pass(
+            lineno=location.line, col_offset=column, end_lineno=location.line, end_col_offset=column
+        )
+        return self.key_of(statement_of(self._tree, node))
 
-    def key_of(self, statement: Statement) -> StatementKey:
+    def key_of(self, statement: Statement) -> StatementKey | None:
         """The key of a statement of this file."""
         text = statement.text(self._source)
-        lines = self._lines[statement.qualname, text]
-        return StatementKey(statement.qualname, text, lines.index(statement.start[0]))
+        nodes = self._nodes.get((statement.qualname, text), [])
+        if statement.node not in nodes:
+            return None
+        return StatementKey(statement.qualname, text, nodes.index(statement.node))
 
-    def line_of(self, key: StatementKey) -> int | None:
-        """The line on which a statement starts; ``None`` where it is gone."""
-        lines = self._lines.get((key.function, key.text), [])
-        return lines[min(key.number, len(lines) - 1)] if lines else None
+    def location_of(self, key: StatementKey) -> Location | None:
+        """Where a statement stands (of a compound one, its header's first line); ``None`` where
+        it is gone.  Of equal statements that have become fewer it is the last one."""
+        nodes = self._nodes.get((key.function, key.text), [])
+        if not nodes:
+            return None
+        node = nodes[min(key.number, len(nodes) - 1)]
+        _, location = self._source.place(node)
+        if getattr(node, "body", None):
+            end = len(self._source.lines[node.lineno - 1]) + 1
+            return Location(location.line, location.column, location.line, end)
+        return location

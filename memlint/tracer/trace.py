@@ -60,7 +60,7 @@ class Trace:
         self._replay, self._budget = replay, replay_budget
         self._output, self._quiet = output, quiet
         self._session: Session | None = None
-        self._done = False
+        self._done, self._process = False, os.getpid()
         self._folder = Path.cwd()
         self.findings: list[Finding] = []
         self.sites: list[SiteCount] = []
@@ -100,7 +100,7 @@ class Trace:
                 raise
             raise TraceError("tracing needs torch: pip install 'memlint-ml[trace]'") from error
         self._session = Session(**self._options)  # type: ignore[arg-type]
-        self._done = True
+        self._done, self._process = True, os.getpid()
         self._folder = Path.cwd()  # the program may go elsewhere
         _OPEN.append(self)
         self._session.__enter__()
@@ -115,11 +115,13 @@ class Trace:
         assert self._session is not None
         self._session.__exit__(kind, error, traceback)
         _OPEN.remove(self)
+        if os.getpid() != self._process:
+            return  # a forked child leaves the block as well: what it did was not seen
         self._conclude(self._session)
-        if self._output is not None:
-            self.save(self._folder / _of_this_rank(Path(self._output)))
         if not self._quiet:
             print(self.report(), file=sys.stderr)
+        if self._output is not None:
+            self.save(self._folder / _of_this_rank(Path(self._output)))
 
     def step(self) -> None:
         """A step of the program ends here."""

@@ -1,0 +1,76 @@
+"""``memlint report``: what a trace has found, in the formats of ``memlint check``."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+pytest.importorskip("torch")
+
+from tests.tracer.command import Command
+from tests.tracer.programs import HIDDEN_COPY
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> Command:
+    made = Command(tmp_path_factory.mktemp("reported"))
+    made.write("program.py", HIDDEN_COPY)
+    made.memlint("trace", "-q", "--no-replay", "-o", "out.json", "program.py")
+    return made
+
+
+def test_full(command: Command) -> None:
+    text = command.memlint("report", "out.json").stdout
+    assert "info[MEM312] hidden-layout-copy: " in text
+    assert "8 |     return moved.reshape(-1, 16)" in text
+    assert "= trace: observed: 3 times a step; 3.1 MB" in text
+    assert "Traced 1 step on cpu." in text
+    assert "Not seen: " in text
+    assert "Traced" not in command.memlint("report", "-q", "out.json").stdout
+
+
+def test_machine_formats(command: Command) -> None:
+    document = json.loads(command.memlint("report", "out.json", "--output-format", "json").stdout)
+    schema = resources.files("memlint").joinpath("schemas/check.schema.json").read_text("utf-8")
+    jsonschema.validate(document, json.loads(schema))
+    assert document["findings"][0]["evidence"]["verdict"] == "observed"
+    sarif = json.loads(command.memlint("report", "out.json", "--output-format", "sarif").stdout)
+    results = sarif["runs"][0]["results"]
+    assert any(one["properties"]["evidence"]["count"] == 3 for one in results)
+    github = command.memlint("report", "out.json", "--output-format", "github").stdout
+    assert "%0Aobserved: 3 times a step" in github
+
+
+def test_from_another_folder(command: Command, tmp_path: Path) -> None:
+    elsewhere = Command(tmp_path)
+    text = elsewhere.memlint("report", str(command.folder / "out.json")).stdout
+    assert "return moved.reshape(-1, 16)" in text
+
+
+def test_no_line_is_shown_that_is_another_one(command: Command, tmp_path: Path) -> None:
+    moved = Command(tmp_path)
+    document = command.load("out.json")
+    document["meta"]["folder"] = tmp_path.as_posix()
+    moved.store("out.json", document)
+    moved.write("program.py", "# moved\n" + HIDDEN_COPY)
+    assert "9 |     return moved.reshape(-1, 16)" in moved.memlint("report", "out.json").stdout
+    moved.write("program.py", "print('something else')\n" * 20)
+    assert "something else" not in moved.memlint("report", "out.json").stdout
+
+
+def test_to_a_file(command: Command) -> None:
+    options = ("--output-format", "concise", "-o", "out.txt")
+    assert command.memlint("report", "out.json", *options).stdout == ""
+    text = (command.folder / "out.txt").read_text("utf-8")
+    assert text.startswith("program.py:8:12: info[MEM312]")
+
+
+def test_what_is_no_evidence(command: Command) -> None:
+    command.write("other.json", "[]")
+    done = command.memlint("report", "other.json", status=2)
+    assert done.stderr.startswith("error: other.json: no evidence")
+    assert "missing.json" in command.memlint("report", "missing.json", status=2).stderr
