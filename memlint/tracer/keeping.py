@@ -10,7 +10,7 @@ import torch
 
 from memlint.tracer.callsite import CallSites, SpotKey
 from memlint.tracer.operators import Operator
-from memlint.tracer.records import Kept
+from memlint.tracer.records import Retained
 from memlint.tracer.signatures import Signature, has_strides, operand_of, signature
 
 if TYPE_CHECKING:
@@ -70,10 +70,10 @@ class Keeping:
             if len(by_step) >= len(self._kept.get(place, ())):
                 self._kept[place] = by_step
 
-    def records(self, sites: CallSites) -> Iterator[Kept]:
+    def records(self, sites: CallSites) -> Iterator[Retained]:
         """The places whose results outlived their steps."""
         for (spot, name), by_step in self._kept.items():
             count = sum(one[0] for one in by_step.values())
             nbytes = sum(one[1] for one in by_step.values())
             made = max(by_step.values(), key=lambda one: one[1])[2]
-            yield Kept(sites.site(spot), name, operand_of(made), count, len(by_step), nbytes)
+            yield Retained(sites.site(spot), name, operand_of(made), count, len(by_step), nbytes)

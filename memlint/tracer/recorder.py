@@ -26,10 +26,10 @@ from memlint.tracer.records import (
     Argument,
     Asked,
     Growth,
-    Kept,
     Maker,
     Operand,
     Operation,
+    Retained,
     Waiting,
 )
 from memlint.tracer.signatures import (
@@ -303,7 +303,7 @@ class Recorder:
                 (spot, name) not in busy,
             )  # fmt: skip
 
-    def others(self) -> Iterator[Growth | Kept | Waiting]:
+    def others(self) -> Iterator[Growth | Retained | Waiting]:
         """What else is known of the run: what grew, what was kept, what was waited for."""
         yield from self._growing.records(self.sites)
         yield from self._keeping.records(self.sites)

@@ -160,7 +160,7 @@ class Growth:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Retained:
     """Results of an operation that are alive, with the graph that they belong to, after the
     step that made them: ``count`` of them, from ``steps`` steps, in ``nbytes`` bytes."""
 
@@ -205,4 +205,4 @@ class Stream:
         return sum(taker.count for taker in self.takers)
 
 
-Record: TypeAlias = "Operation | Asked | Growth | Kept | Waiting | Stream"
+Record: TypeAlias = "Operation | Asked | Growth | Retained | Waiting | Stream"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from memlint.linter.rules import all_rules
 from memlint.tracer.observe import observe
-from memlint.tracer.records import Asked, Growth, Kept, Operation, Site, Waiting
+from memlint.tracer.records import Asked, Growth, Operation, Retained, Site, Waiting
 from memlint.tracer.session import Session
 from memlint.tracer.sightings import Sighting
 
@@ -21,7 +21,7 @@ class Run:
     session: Session
     operations: list[Operation] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
-    others: list[Growth | Kept | Waiting] = field(default_factory=list)
+    others: list[Growth | Retained | Waiting] = field(default_factory=list)
 
     def named(self, short: str) -> list[Operation]:
         return [one for one in self.operations if one.short == short]

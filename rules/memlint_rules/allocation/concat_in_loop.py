@@ -11,6 +11,9 @@ from memlint.analysis.growing_places import may_grow, may_join
 from memlint.analysis.uses import uses_in
 from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Rule
+from memlint.tracer.operands import megabytes
+from memlint.tracer.records import Growth
+from memlint.tracer.sightings import Sighting
 
 JOINING = {
     "torch": ("cat", "concat", "concatenate", "hstack", "vstack", "dstack", "row_stack",
@@ -32,6 +35,8 @@ STATIC = (
     "where the final size is known, allocate it once (`torch.empty`, `np.empty`) and write each "
     "part into its slice"
 )
+# Of what runs: fewer steps are no growth, and fewer bytes cost nothing.
+FEWEST_STEPS, LEAST_COPIED = 8, 1 << 18
 
 
 class ConcatInLoop(Rule):
@@ -147,6 +152,23 @@ class ConcatInLoop(Rule):
             STATIC if decoded else f"{LIST}; {STATIC}",
             severity=Severity.INFO if decoded or small else Severity.WARNING,
             confidence=Confidence.HIGH if found.loop is not None else Confidence.MEDIUM,
+        )
+
+    def observe(self, growth: Growth) -> Iterator[Sighting]:
+        """A concatenation that takes up again and again what it has made before."""
+        final = growth.largest.array.nbytes
+        if growth.count < FEWEST_STEPS or growth.nbytes < LEAST_COPIED:
+            return
+        yield Sighting(
+            self,
+            growth.site,
+            f"an array is made longer here, {growth.count} times, by copying all that it holds: "
+            f"{megabytes(growth.nbytes)} were written for one of {megabytes(final)}",
+            f"{LIST}; {STATIC}",
+            self.severity,
+            growth.count,
+            growth.steps,
+            growth.nbytes,
         )
 
 

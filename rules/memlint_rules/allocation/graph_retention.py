@@ -27,6 +27,9 @@ from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import graphs_of, possible_graphs
 from memlint.findings import Applicability, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
+from memlint.tracer.operands import megabytes, shown
+from memlint.tracer.records import Retained
+from memlint.tracer.sightings import Sighting
 
 HELP = (
     "keep `.detach()` of it, which stays on the device; `.item()` and `float()` serve too, but "
@@ -39,6 +42,10 @@ WALKED = re.compile(r"backward\(|autograd\.(grad|backward)|import .*\bgrad\b")
 class _Backward:
     called: Called
     nodes: frozenset[int]
+
+
+FEWEST_STEPS = 3
+"""Of what runs: a loop may well hold the results of the step before."""
 
 
 class GraphRetention(Rule):
@@ -286,6 +293,22 @@ class GraphRetention(Rule):
             related.append(Related(one.node, "it is kept here"))
         return self.finding(
             place, text, HELP, severity=severity, related=related, fix=_fix(one, given)
+        )
+
+    def observe(self, kept: Retained) -> Iterator[Sighting]:
+        """Results that are alive, with their graph, steps after they were made."""
+        if kept.steps < FEWEST_STEPS:
+            return
+        yield Sighting(
+            self,
+            kept.site,
+            f"{shown(kept.result)} of {kept.steps} earlier steps, {kept.count} in all, are still "
+            f"alive with their graph: {megabytes(kept.nbytes / kept.steps)} more with every step",
+            "keep `.detach()` of what is collected or summed up over steps, or its `.item()`",
+            self.severity,
+            kept.count,
+            kept.steps,
+            kept.nbytes,
         )
 
 

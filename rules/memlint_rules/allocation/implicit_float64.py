@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from memlint.analysis.casts import is_cast_at_once
 from memlint.analysis.edits import call_with_keyword, followed_by
@@ -16,6 +16,9 @@ from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Absent, Const, Made, Tensor, Value, alternatives, made_of
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Rule
+from memlint.tracer.operands import LEAST_BYTES, shown
+from memlint.tracer.records import Operand, Operation
+from memlint.tracer.sightings import Sighting
 
 MAKERS = ("torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.asarray")
 # What makes float64, or a scalar of 64 bits, in NumPy.
@@ -31,6 +34,7 @@ WANTED = re.compile(
     r"set_default_dtype\(\s*(torch\.)?(float64|double)|set_default_tensor_type\([^)]*Double|"
     r"jax_enable_x64"
 )
+NARROW = frozenset({"float32", "float16", "bfloat16"})
 
 
 class ImplicitFloat64(Rule):
@@ -170,6 +174,29 @@ class ImplicitFloat64(Rule):
                 )
                 return
 
+    def observe(self, operation: Operation) -> Iterator[Sighting]:
+        """Work of single precision, or less, that an array of double precision enters."""
+        wide = [n for n, one in enumerate(operation.operands) if _is_one_of(one, {"float64"})]
+        narrow = [one for one in operation.operands if _is_one_of(one, NARROW)]
+        results = [one for one in operation.results if _is_one_of(one, {"float64"})]
+        if not (wide and narrow and results) or results[0].array.nbytes < LEAST_BYTES:
+            return
+        maker = operation.makers.get(wide[0])
+        # Half of what is read and written would do.
+        nbytes = results[0].array.nbytes * operation.count
+        yield Sighting(
+            self,
+            operation.site,
+            f"`{operation.short}` of {narrow[0].dtype} and {shown(operation.operands[wide[0]])} "
+            "gives float64: twice the bytes, and on a GPU a fraction of the speed, from here on",
+            f"make it {narrow[0].dtype} where it comes from",
+            self.severity,
+            operation.count,
+            operation.steps,
+            nbytes,
+            related=((maker.site, "the float64 comes from here"),) if maker is not None else (),
+        )
+
 
 def _is_array(value: Value) -> bool:
     """An array of NumPy, not a list of them or a number."""
@@ -223,3 +250,8 @@ def _fix(called: Called) -> DraftFix | None:
     if cast is None:
         return None
     return DraftFix("make it float32: `dtype=`", (cast,), Applicability.UNSAFE)
+
+
+def _is_one_of(operand: Operand, dtypes: Collection[str]) -> bool:
+    """Whether an operand decides the type of a result: numbers without axes do not."""
+    return operand.dtype in dtypes and bool(operand.array.shape)

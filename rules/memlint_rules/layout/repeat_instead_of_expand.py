@@ -23,6 +23,9 @@ from memlint.analysis.values import Instance, Object
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
 from memlint.source.model import Source
+from memlint.tracer.operands import is_large, megabytes, shown
+from memlint.tracer.records import Operand, Operation
+from memlint.tracer.sightings import Sighting
 
 COPIES = frozenset(
     {".repeat", ".tile", "torch.tile", "numpy.tile", "numpy.repeat", "torch.repeat_interleave",
@@ -197,6 +200,26 @@ class RepeatInsteadOfExpand(Rule):
             fix=None if found is None else _fix(call, found, call.source),
         )
 
+    def observe(self, operation: Operation) -> Iterator[Sighting]:
+        """Copies along axes of size 1, into which nothing is written."""
+        if operation.short != "repeat" or operation.written or not operation.results:
+            return
+        source, result = operation.operands[0], operation.results[0]
+        if not is_large(result) or not _serves_as_view(source, result):
+            return
+        nbytes = result.array.nbytes * operation.count
+        yield Sighting(
+            self,
+            operation.site,
+            f"{shown(source)} is repeated to {megabytes(result.array.nbytes)}, along axes of size "
+            "1 only, and nothing is written into the copies",
+            "`.expand(...)` gives a view of the same shape, which has no memory of its own",
+            self.severity,
+            operation.count,
+            operation.steps,
+            nbytes,
+        )
+
 
 def _of_numpy(call: Called) -> bool:
     return call.name.startswith("numpy.") or call.name == ".copy"
@@ -233,3 +256,10 @@ def _fix(call: Called, found: Repetition, source: Source) -> DraftFix | None:
         (Replacement(node, text),),
         Applicability.UNSAFE,
     )
+
+
+def _serves_as_view(source: Operand, result: Operand) -> bool:
+    """Whether only axes of size 1, or new ones in front, have grown."""
+    added = len(result.array.shape) - len(source.array.shape)
+    shape = (1,) * added + source.array.shape
+    return all(a in (1, b) for a, b in zip(shape, result.array.shape, strict=True))

@@ -192,8 +192,8 @@ class TransposedStream(Rule):
             self,
             stream.born,
             f"the layout that comes up here, {shown(stream.largest)}, is taken by "
-            f"{taken // births} operations at {len(places)} places as it is: each of them reads it along a slow "
-            "axis, or copies it first",
+            f"{taken // births} operations at {len(places)} places as it is: each of them reads it "
+            "along a slow axis, or copies it first",
             "make it dense once, here: `.contiguous()`",
             self.severity,
             births * rounds,

@@ -10,6 +10,8 @@ from memlint.analysis.sync_places import may_wait
 from memlint.analysis.syncs import EMPTYING, READS, STEPS, TRAINING, Reads, Wait
 from memlint.findings import Severity
 from memlint.rule import Draft, Needs, Related, Rule
+from memlint.tracer.records import BACKWARD, FORWARD, Operation
+from memlint.tracer.sightings import Sighting
 
 READ = re.compile(
     r"\.(item|tolist|cpu)\(|\.to\(\s*(device\s*=\s*)?[\"']cpu|\b(float|int|bool|print|str)\(|"
@@ -26,6 +28,8 @@ WHERE = {
     "token": "for every token that is generated",
     "sample": "for every part of the tensor",
 }
+FEWEST_PER_STEP = 3
+"""Of what runs: one or two values a step are read to be shown."""
 
 
 class SyncInLoop(Rule):
@@ -154,6 +158,27 @@ class SyncInLoop(Rule):
                 wait.read.node, _message(wait), HELP[wait.kind], related=_related(wait)
             )
 
+    def observe(self, operation: Operation) -> Iterator[Sighting]:
+        """Reads of single numbers, and results of unknown size, several times a step."""
+        what = _waits(operation)
+        if what is None or operation.phase not in (FORWARD, BACKWARD):
+            return
+        if operation.per_step < FEWEST_PER_STEP:
+            return
+        operand = operation.operands[0]
+        yield Sighting(
+            self,
+            operation.site,
+            f"{what} {operation.per_step:g} times a step: on a GPU the host waits each time until "
+            "all that it has started is done",
+            "keep the values on the device, and read them once for many steps",
+            self.severity,
+            operation.count,
+            operation.steps,
+            operand.array.nbytes * operation.count,
+            settled=operand.kind != "cpu",
+        )
+
 
 def _message(wait: Wait) -> str:
     read = wait.read
@@ -170,3 +195,17 @@ def _message(wait: Wait) -> str:
 def _related(wait: Wait) -> list[Related]:
     loop = wait.loop.loop.node
     return [Related(loop, "the loop")] if getattr(loop, "lineno", 0) else []
+
+
+def _waits(operation: Operation) -> str | None:
+    """What of an operation the host has to wait for."""
+    match operation.short:
+        case "_local_scalar_dense":
+            return "a number is read (`.item()`, `float()`, `if`)"
+        case "nonzero":
+            return "the places of what is not zero are looked up (`nonzero`, a mask as an index)"
+        case "masked_select":
+            return "elements are chosen by a mask"
+        case "index" if any(one.dtype == "bool" for one in operation.operands[1:]):
+            return "elements are chosen by a mask"
+    return None
