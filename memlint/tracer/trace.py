@@ -16,6 +16,7 @@ from memlint.findings import Finding
 from memlint.rule import Rule
 
 if TYPE_CHECKING:
+    from memlint.tracer.limits import Limits
     from memlint.tracer.records import Asked, Operation
     from memlint.tracer.session import Session
     from memlint.tracer.sites import SiteCount
@@ -143,7 +144,7 @@ class Trace:
         rules: list[Rule] = [rule() for rule in known.values()]
         recorder, programs = session.recorder, Programs(self._folder)
         self.operations, self.asked = list(recorder.operations()), list(recorder.requests())
-        sightings = merged(observe(rules, self.operations, self.asked))
+        sightings = merged(observe(rules, self.operations, [*self.asked, *recorder.others()]))
         deadline = time.perf_counter() + self._budget
         told = []
         for number, sighting in enumerate(sightings):
@@ -193,6 +194,15 @@ class Trace:
         from memlint.tracer.evidence_file import write_evidence
 
         write_evidence(path, self.document())
+
+    def broken(self, limits: Limits) -> list[str]:
+        """What breaks limits, a line for each place; raises :class:`TraceError` before the end of
+        the block."""
+        from memlint.tracer.findings import Programs
+
+        if not self.meta:
+            raise TraceError("the traced block has not ended, or was never entered")
+        return limits.broken(self.operations, Programs(self._folder).shown)
 
     def assert_clean(self, select: Sequence[str] = ()) -> None:
         """Raise ``AssertionError`` with the report if anything was found that is not refuted.

@@ -39,6 +39,7 @@ warning[MEM201] missing-pin-memory: 100% of batches go through: pageable, memory
 10 |         images = images.to(device)
    |                  ----------------- batches go to CUDA here
    |
+   = trace: confirmed
    = help: pass pin_memory=True
    = fix: add pin_memory=True (safe)
    = see: https://example.org/rules/missing-pin-memory/
@@ -148,7 +149,7 @@ def test_concise(samples: Samples) -> None:
     assert lines == [
         "book.ipynb:cell 3:1:1: error[MEM303] noncontiguous-into-kernel: x is not contiguous",
         "src/train.py:4:14: warning[MEM201] missing-pin-memory: "
-        "100% of batches go through: pageable, memory",
+        "100% of batches go through: pageable, memory (confirmed)",
         "src/train.py:11:24: info[MEM101] column-order-loop: y",
     ]
 

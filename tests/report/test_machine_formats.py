@@ -188,7 +188,7 @@ def test_github_commands_are_escaped(samples: Samples) -> None:
     assert loader == (
         "::warning file=src/train.py,line=4,col=14,endLine=4,endColumn=48,"
         "title=memlint MEM201 missing-pin-memory::"
-        "100%25 of batches go through: pageable, memory%0Apass pin_memory=True"
+        "100%25 of batches go through: pageable, memory%0Apass pin_memory=True%0Aconfirmed"
     )
     assert kernel == (
         "::error file=book.ipynb,title=memlint MEM303 noncontiguous-into-kernel::"
