@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from memlint.rule import Rule, observers
+from memlint.tracer.chains import attentions, lost_formats
 from memlint.tracer.records import Operation, Record, Site, Stream
 from memlint.tracer.sightings import Sighting
 
@@ -44,7 +45,13 @@ def observe(
     rules: Sequence[Rule], operations: Sequence[Operation], others: Sequence[Record]
 ) -> Iterator[Sighting]:
     """What the rules say to the records of a run; raises what they raise."""
-    records: list[Record] = [*operations, *others, *streams_of(operations)]
+    records: list[Record] = [
+        *operations,
+        *others,
+        *streams_of(operations),
+        *attentions(operations),
+        *lost_formats(operations),
+    ]
     for rule in rules:
         for kind, name in observers(type(rule)):
             method = getattr(rule, name)

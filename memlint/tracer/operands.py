@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from memlint.layout import Form, classify, fastest_axis
-from memlint.tracer.records import Opaque, Operand, Operation
+from memlint.tracer.records import Maker, Opaque, Operand, Operation
 
 LEAST_BYTES = 1 << 16
 """Smaller operands stay in the nearest caches, where the order of reading costs little."""
@@ -43,6 +45,59 @@ def reordered(operation: Operation) -> tuple[int, ...]:
     """The large operands of an operation that are not stored in the order of their axes."""
     found = enumerate(operation.operands)
     return tuple(index for index, one in found if is_large(one) and is_reordered(one))
+
+
+ITEMSIZES = {
+    "bool": 1, "uint8": 1, "int8": 1, "float16": 2, "bfloat16": 2, "int16": 2, "float32": 4,
+    "int32": 4, "float64": 8, "int64": 8,
+}  # fmt: skip
+"""Bytes per element, by dtype."""
+FACTORIES = frozenset(
+    {"empty", "zeros", "ones", "full", "rand", "randn", "randint", "arange", "linspace", "eye",
+     "randperm", "tri", "scalar_tensor", "lift_fresh"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A copy from one device to another, and what is known of the array that it copies."""
+
+    source: Operand
+    target: Operand
+    waits: bool
+    maker: Maker | None
+
+    @property
+    def to_device(self) -> bool:
+        """Whether the copy goes from host memory to a device's."""
+        return self.source.kind == "cpu"
+
+    @property
+    def to_host(self) -> bool:
+        """Whether it goes from a device's memory to the host's."""
+        return self.target.kind == "cpu"
+
+    @property
+    def made_by(self) -> str:
+        """What made its source, without namespace and overload; empty if that is not known."""
+        return self.maker.name.split(".")[1] if self.maker is not None else ""
+
+
+def move_of(operation: Operation) -> Move | None:
+    """What an operation brings from one device to another."""
+    match operation.short:
+        case "_to_copy" if operation.operands and operation.results:
+            index, source, target = 0, operation.operands[0], operation.results[0]
+        case "copy_" if len(operation.operands) == 2:
+            index, target, source = 1, *operation.operands
+        case _:
+            return None
+    if source.kind == target.kind:
+        return None
+    given = dict(operation.keywords).get("non_blocking", False)
+    if operation.short == "copy_" and len(operation.arguments) > 2:
+        given = operation.arguments[2]
+    return Move(source, target, given is not True, operation.makers.get(index))
 
 
 def is_dense_copy(operation: Operation) -> bool:

@@ -25,6 +25,7 @@ class Operator:
 
     function: Any
     name: str
+    short: str
     mutable: bool
     fresh: bool
     views: bool
@@ -59,6 +60,7 @@ def _facts(function: Any) -> Operator:
     return Operator(
         function,
         name,
+        short,
         mutable,
         fresh=bool(schema.returns) and (not aliased or short in _ALONE),
         views=aliased and not mutable,

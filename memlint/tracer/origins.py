@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 
 _MOST_STORAGES = 50_000
 _MOST_REPEATED = 1000
+
+
+class Made(NamedTuple):
+    """What made an array: operator, place, phase, and the dtype of the first operand."""
+
+    name: str
+    spot: SpotKey
+    phase: str
+    took: Any
 
 
 class Odd:
@@ -42,7 +51,7 @@ class Origins:
 
     def __init__(self) -> None:
         self._born: Recent[tuple[int, tuple[int, ...]], SpotKey] = Recent(_MOST_STORAGES)
-        self._made: Recent[int, tuple[str, SpotKey]] = Recent(_MOST_STORAGES)
+        self._made: Recent[int, Made] = Recent(_MOST_STORAGES)
         self._repeated: Recent[int, Noted] = Recent(_MOST_REPEATED)
 
     def follow(
@@ -60,7 +69,7 @@ class Origins:
         if operator.repeats and results:
             self._repeated.put(storage_of(results[0]), record)
         maker = self._maker_among(record, operands) if record.traces else None
-        if operator.mutable:
+        if operator.mutable and not operator.fresh:
             return
         for result in results:
             if not has_strides(result):
@@ -84,9 +93,7 @@ class Origins:
             if repeated is not None:
                 repeated.written += 1
 
-    def _maker_among(
-        self, record: Noted, operands: list[torch.Tensor]
-    ) -> tuple[str, SpotKey] | None:
+    def _maker_among(self, record: Noted, operands: list[torch.Tensor]) -> Made | None:
         """What made the operands that rules ask this of."""
         doubles = None
         for index, operand in enumerate(operands):
@@ -105,9 +112,10 @@ class Origins:
         record: Noted,
         storage: int,
         result: torch.Tensor,
-        inherited: tuple[str, SpotKey] | None,
+        inherited: Made | None,
     ) -> None:
-        own = (record.operator.name, record.spot)
+        took = record.operands[0][2] if record.operands else None
+        own = Made(record.operator.name, record.spot, record.phase, took)
         if result.dtype is torch.float64 and inherited is not None:
             own = inherited
         self._made.put(storage, own)

@@ -6,7 +6,7 @@ One recorder serves one traced block on one thread.  What every operation costs 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -18,16 +18,17 @@ from memlint.tracer.keeping import Keeping
 from memlint.tracer.loading import Loading
 from memlint.tracer.operands import LEAST_BYTES
 from memlint.tracer.operators import Operator, Operators
-from memlint.tracer.origins import Odd, Origins
+from memlint.tracer.origins import Made, Odd, Origins
+from memlint.tracer.pending import Pending
 from memlint.tracer.recent import Recent
 from memlint.tracer.records import (
     BACKWARD,
     FORWARD,
+    LOADING,
     Argument,
     Asked,
     Growth,
     Maker,
-    Operand,
     Operation,
     Retained,
     Waiting,
@@ -57,9 +58,10 @@ class Noted:
     """An operation while the program runs: call sites as keys, operands as signatures."""
 
     __slots__ = (
-        "again", "arguments", "attends", "births", "copied_at", "count", "hidden", "keeps",
-        "keywords", "large", "last_odd", "last_step", "makers", "odd", "operands", "operator",
-        "phase", "pinned", "results", "spot", "steps", "traces", "versions", "written",
+        "again", "arguments", "attends", "births", "conflict_at", "conflicts", "copied_at",
+        "count", "hidden", "keeps", "keywords", "large", "last_odd", "last_step", "makers", "odd",
+        "operands", "operator", "phase", "pinned", "results", "spot", "steps", "traces",
+        "versions", "written",
     )  # fmt: skip
 
     def __init__(self, spot: SpotKey, operator: Operator, phase: str) -> None:
@@ -76,7 +78,9 @@ class Noted:
         self.odd: tuple[int, ...] = ()
         self.attends = self.keeps = self.large = self.traces = False
         self.births: dict[int, SpotKey] = {}
-        self.makers: dict[int, tuple[str, SpotKey]] = {}
+        self.makers: dict[int, Made] = {}
+        self.conflicts = 0
+        self.conflict_at: SpotKey | None = None
 
 
 class Recorder:
@@ -101,6 +105,7 @@ class Recorder:
         self._growing = Growing()
         self._keeping = Keeping()
         self._copying = Copying()
+        self._pending = Pending()
         self._before: Noted | None = None
         self._asks_pins = torch.cuda.is_available()
 
@@ -149,6 +154,8 @@ class Recorder:
             record.steps += 1
         if record.attends:
             self._attend(record, operands, result)
+        if self._pending:
+            self._pending.touch(record, operands)
         if record.keeps and made_node:
             self._keeping.note(record, result, self.step)
         self._before = record
@@ -220,7 +227,7 @@ class Recorder:
         odd_result = any(has_strides(one) and not one.is_contiguous() for one in results)
         record.traces = (
             operator.moves
-            or (operator.fresh and not operands)
+            or (operator.fresh and (not operands or self.phase == LOADING))
             or any(one.dtype is torch.float64 and one.dim() for one in (*operands, *results))
         )
         record.attends = bool(
@@ -251,6 +258,8 @@ class Recorder:
                 self._copying.note(record, odd)
         if operator.mutable:
             self._origins.written(operands)
+        if operator.moves and self._asks_pins and results:
+            self._pending.note(record, operands, self._operation(record), results[0])
         self._origins.follow(record, operands, results)
         if operator.joins:
             self._growing.note(record, operands, results, self.step)
@@ -258,18 +267,22 @@ class Recorder:
             # ``reshape`` copies so; a copy that was asked for is followed by a plain view.
             self._before.hidden += 1
 
+    def listen(self) -> Callable[[], None]:
+        """Hear of what waits for devices; gives what ends that."""
+        return self._pending.listen() if self._asks_pins else lambda: None
+
     def operations(self) -> Iterator[Operation]:
         """The operations that were noted, with their places worked out."""
         for one in self._noted.values():
-            pinned = one.pinned or (False,) * (len(one.operands) + len(one.results))
-            every = [
-                operand_of(made, pinned=pins)
-                for made, pins in zip((*one.operands, *one.results), pinned, strict=True)
-            ]
-            yield self._operation(one, every)
+            yield self._operation(one)
 
-    def _operation(self, one: Noted, every: list[Operand]) -> Operation:
+    def _operation(self, one: Noted) -> Operation:
         site = self.sites.site
+        pinned = one.pinned or (False,) * (len(one.operands) + len(one.results))
+        every = [
+            operand_of(made, pinned=pins)
+            for made, pins in zip((*one.operands, *one.results), pinned, strict=True)
+        ]
         count = len(one.operands)
         return Operation(
             site(one.spot),
@@ -287,11 +300,17 @@ class Recorder:
             one.versions,
             not one.operator.mutable,
             {index: site(spot) for index, spot in one.births.items()},
-            {index: Maker(name, site(spot)) for index, (name, spot) in one.makers.items()},
+            {index: self._maker(made) for index, made in one.makers.items()},
             one.again,
             None if one.copied_at is None else site(one.copied_at),
             one.written,
+            one.conflicts,
+            None if one.conflict_at is None else site(one.conflict_at),
         )
+
+    def _maker(self, made: Made) -> Maker:
+        took = "" if made.took is None else str(made.took).removeprefix("torch.")
+        return Maker(made.name, self.sites.site(made.spot), made.phase, took)
 
     def requests(self) -> Iterator[Asked]:
         """The calls of methods that may do nothing."""

@@ -71,10 +71,13 @@ Argument: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """What made an array: the name of the operation, and where it stands."""
+    """What made an array: the name of the operation, where it stands, the phase that it ran in
+    and the dtype of its first operand (empty if it has none)."""
 
     name: str
     site: Site
+    phase: str = FORWARD
+    took: str = ""
 
 
 @dataclass(slots=True)
@@ -91,7 +94,9 @@ class Operation:
     ``makers`` tell, of operands of double precision and of those that go to another device,
     what made them.  Of copies, ``again`` counts those of an array that had been copied before
     and not changed since, ``copied_at`` is where that was; ``written`` is how often something
-    was written into the result of a ``repeat``.
+    was written into the result of a ``repeat``.  Of copies between devices that nobody waits
+    for, ``conflicts`` counts those whose source was written into, or whose result was read,
+    before anything had waited; ``conflict_at`` is where.
     """
 
     site: Site
@@ -113,6 +118,8 @@ class Operation:
     again: int = 0
     copied_at: Site | None = None
     written: int = 0
+    conflicts: int = 0
+    conflict_at: Site | None = None
 
     @property
     def uses(self) -> float:
@@ -205,4 +212,29 @@ class Stream:
         return sum(taker.count for taker in self.takers)
 
 
-Record: TypeAlias = "Operation | Asked | Growth | Retained | Waiting | Stream"
+@dataclass(frozen=True, slots=True)
+class StoredScores:
+    """A softmax of scores between two products; ``inputs`` are the operations that scale queries
+    and keys, where torch's own attention has fallen back to this."""
+
+    softmax: Operation
+    inputs: tuple[Operation, ...] = ()
+
+    @property
+    def is_fallback(self) -> bool:
+        """Whether it is torch's ``scaled_dot_product_attention`` that computes so."""
+        return self.softmax.short == "_safe_softmax"
+
+
+@dataclass(frozen=True, slots=True)
+class LostFormat:
+    """An operation whose operand is channels_last and whose result is not, and those that
+    convert arrays of that batch and that many channels back."""
+
+    operation: Operation
+    paid: tuple[Operation, ...]
+
+
+Record: TypeAlias = (
+    "Operation | Asked | Growth | Retained | Waiting | Stream | StoredScores | LostFormat"
+)

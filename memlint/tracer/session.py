@@ -61,6 +61,9 @@ class Session:
 
     def __enter__(self) -> Session:
         self._choose()
+        for recorder in (self._main, self._early):
+            if recorder is not None:
+                self._stack.callback(recorder.listen())
         self._stack.enter_context(Asking(self))
         self._stack.enter_context(self._watching)
         self._began = time.perf_counter()

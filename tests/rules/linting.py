@@ -35,9 +35,10 @@ Places = Counter[tuple[int, str]]
 
 @cache
 def pack_rules() -> tuple[type[Rule], ...]:
-    """The rules of this project's own pack."""
+    """The rules of this project's own pack that read programs."""
     rules = all_rules().rules.values()
-    return tuple(rule for rule in rules if rule.__module__.startswith(f"{PACK}."))
+    own = (rule for rule in rules if rule.__module__.startswith(f"{PACK}."))
+    return tuple(rule for rule in own if not rule.trace_only)
 
 
 @cache

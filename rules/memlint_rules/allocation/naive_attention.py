@@ -16,6 +16,9 @@ from memlint.analysis.uses import uses_in
 from memlint.analysis.weights_path import outputs_only
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
+from memlint.tracer.operands import megabytes, shown
+from memlint.tracer.records import StoredScores
+from memlint.tracer.sightings import Sighting
 
 HELP = (
     "use `torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=..., "
@@ -27,6 +30,8 @@ _HIGHER_DERIVATIVES = re.compile(
     r"create_graph\s*=\s*True|functional\.(hessian|jvp|hvp|vhp)|\bfunctorch\b|torch\.func\b|"
     r"\bforward_ad\b"
 )
+FEWEST_POSITIONS = 128
+"""Of what runs: scores of fewer positions stay in caches."""
 
 
 class NaiveAttention(Rule):
@@ -165,6 +170,25 @@ class NaiveAttention(Rule):
         if is_meant(found, uses, source):
             return False
         return outputs_only(found, uses)
+
+    def observe(self, attention: StoredScores) -> Iterator[Sighting]:
+        """Scores of all pairs that go through memory."""
+        operation = attention.softmax
+        scores = operation.operands[0]
+        if attention.is_fallback or min(scores.array.shape[-2:]) < FEWEST_POSITIONS:
+            return
+        nbytes = scores.array.nbytes * operation.count
+        yield Sighting(
+            self,
+            operation.site,
+            f"the scores of this attention, {shown(scores)}, are written to memory, "
+            f"{megabytes(nbytes)} of them, and read again",
+            "`scaled_dot_product_attention` computes the same without storing the scores",
+            self.severity,
+            operation.count,
+            operation.steps,
+            nbytes,
+        )
 
 
 def _fix(product: Called, found: Attention) -> DraftFix | None:

@@ -17,6 +17,10 @@ from memlint.analysis.values import Made, Ref, Tensor, Unknown, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule, Word
 from memlint.source.model import Source
+from memlint.tracer.chains import is_nhwc
+from memlint.tracer.operands import megabytes, shown
+from memlint.tracer.records import LostFormat
+from memlint.tracer.sightings import Sighting
 
 FORMATS = frozenset({Ref("torch.channels_last"), Ref("torch.channels_last_3d")})
 UNKNOWN = Unknown()
@@ -183,6 +187,24 @@ class ChannelsLastMismatch(Rule):
             confidence=Confidence.HIGH if self._converted else Confidence.MEDIUM,
             related=[Related(called.node, "the next convolution")],
             fix=_fix(called.source, lost),
+        )
+
+    def observe(self, lost: LostFormat) -> Iterator[Sighting]:
+        """Operations that give up channels_last, where it is paid for again."""
+        operation = lost.operation
+        operand = next(one for one in operation.operands if is_nhwc(one))
+        nbytes = sum(2 * one.operands[0].array.nbytes * one.count for one in lost.paid)
+        yield Sighting(
+            self,
+            operation.site,
+            f"`{operation.short}` takes {shown(operand)}, channels_last, and gives a row-major "
+            f"result; converting back reads and writes {megabytes(nbytes)}",
+            "keep the format: `memory_format=torch.channels_last`, or give all operands the same",
+            self.severity,
+            operation.count,
+            operation.steps,
+            nbytes,
+            related=tuple((one.site, "it is converted back here") for one in lost.paid[:4]),
         )
 
 

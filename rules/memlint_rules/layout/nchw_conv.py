@@ -11,6 +11,10 @@ from memlint.analysis.events import Convolution, ModelPlaced, Transfer, Use
 from memlint.analysis.model_places import moves_model
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
+from memlint.tracer.chains import is_nchw, is_nhwc
+from memlint.tracer.operands import is_large, shown
+from memlint.tracer.records import FORWARD, Operation
+from memlint.tracer.sightings import Sighting
 
 _LAYER = re.compile(r"Conv(?:Transpose)?[23]d")
 # Names of layers and networks; not of converters, contents and conversations.
@@ -158,6 +162,27 @@ class NchwConv(Rule):
                 Related(model.precisions[0].node, "it runs in reduced precision here"),
             ],
             fix=_fix(model, move, first),
+        )
+
+    def observe(self, operation: Operation) -> Iterator[Sighting]:
+        """Convolutions in low precision on a GPU, of row-major images."""
+        if operation.short != "convolution" or operation.phase != FORWARD:
+            return
+        image, weight = operation.operands[:2]
+        if image.kind != "cuda" or image.dtype not in ("float16", "bfloat16"):
+            return
+        if not (is_nchw(image) and is_large(image)) or is_nhwc(weight):
+            return
+        yield Sighting(
+            self,
+            operation.site,
+            f"a convolution takes {shown(image)}, row-major: the kernels for {image.dtype} want "
+            "channels_last, and convert it each time",
+            "convert model and images once: `.to(memory_format=torch.channels_last)`",
+            self.severity,
+            operation.count,
+            operation.steps,
+            image.array.nbytes * operation.count,
         )
 
 

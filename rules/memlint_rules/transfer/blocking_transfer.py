@@ -14,6 +14,9 @@ from memlint.findings import Applicability, Severity
 from memlint.rule import Draft, DraftFix, Related, Rule
 from memlint.source.model import Source
 from memlint.source.project import is_foreign
+from memlint.tracer.operands import is_large, move_of, shown
+from memlint.tracer.records import Operation
+from memlint.tracer.sightings import Sighting
 
 HELP = "pass `non_blocking=True`; it needs a loader with `pin_memory=True`"
 
@@ -139,6 +142,25 @@ class BlockingTransfer(Rule):
             "copy while the host goes on: `non_blocking=True`",
             (edit,),
             Applicability.SAFE if safe else Applicability.UNSAFE,
+        )
+
+    def observe(self, operation: Operation) -> Iterator[Sighting]:
+        """Copies of pinned arrays that the host waits for."""
+        move = move_of(operation)
+        if move is None or move.target.kind != "cuda" or not (move.source.pinned and move.waits):
+            return
+        if not is_large(move.source):
+            return
+        yield Sighting(
+            self,
+            operation.site,
+            f"{shown(move.source)} is pinned, but the host waits until it has been copied to "
+            f"{move.target.device}",
+            "pass `non_blocking=True`",
+            self.severity,
+            operation.count,
+            operation.steps,
+            move.source.array.nbytes * operation.count,
         )
 
 

@@ -12,6 +12,9 @@ from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.widening import Widening, moved_first, widening_of
 from memlint.findings import Applicability, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
+from memlint.tracer.operands import ITEMSIZES, is_large, megabytes, move_of
+from memlint.tracer.records import Operation
+from memlint.tracer.sightings import Sighting
 
 HELP = "move the narrow tensor, and cast it on the device: `x.to(device).float()`"
 CASTS = re.compile(r"\.(float|double|long|int|float32|float64|int32|int64|type)\b")
@@ -123,6 +126,31 @@ class CastBeforeTransfer(Rule):
             return
         related = [Related(found.cast.node, "widened here")] if found.cast is not None else []
         yield self.finding(move.node, _message(found), HELP, related=related, fix=_fix(found))
+
+    def observe(self, operation: Operation) -> Iterator[Sighting]:
+        """Arrays that are widened on the host and then go to a device."""
+        move = move_of(operation)
+        if move is None or not move.to_device or move.made_by != "_to_copy":
+            return
+        maker = move.maker
+        width = ITEMSIZES.get(maker.took) if maker is not None else None
+        if maker is None or width is None or width >= move.source.array.itemsize:
+            return
+        if not is_large(move.source):
+            return
+        saved = move.source.array.elements * (move.source.array.itemsize - width)
+        yield Sighting(
+            self,
+            maker.site,
+            f"{maker.took} becomes {move.source.dtype} on the host and goes to "
+            f"{move.target.device} then: {megabytes(saved)} more than need be, each time",
+            "move first, and cast on the device",
+            self.severity,
+            operation.count,
+            operation.steps,
+            saved * operation.count,
+            related=((operation.site, "it is moved here"),),
+        )
 
 
 def _message(found: Widening) -> str:

@@ -12,6 +12,9 @@ from memlint.analysis.moved_places import moves_what_it_makes
 from memlint.analysis.uses import Uses, uses_in
 from memlint.findings import Applicability, Severity
 from memlint.rule import Draft, DraftFix, Needs, Rule
+from memlint.tracer.operands import FACTORIES, megabytes, move_of
+from memlint.tracer.records import LOADING, Operation
+from memlint.tracer.sightings import Sighting
 
 HELP = "pass `device=` to the function that makes the tensor, and drop the move"
 MADE = re.compile(
@@ -134,6 +137,27 @@ class CreateThenMove(Rule):
         birth = birth_of(move, self._uses)
         if birth is not None:
             yield self.finding(move.node, _message(birth), HELP, fix=_fix(birth))
+
+    def observe(self, operation: Operation) -> Iterator[Sighting]:
+        """Arrays that are made on the host and go to a device as they are."""
+        move = move_of(operation)
+        if move is None or not move.to_device or move.made_by not in FACTORIES:
+            return
+        if move.maker is None or move.maker.phase == LOADING:
+            return
+        nbytes = move.source.array.nbytes * operation.count
+        yield Sighting(
+            self,
+            move.maker.site,
+            f"`{move.made_by}` fills {megabytes(move.source.array.nbytes)} of host memory, which "
+            f"are then copied to {move.target.device}",
+            "make it there: `device=...`",
+            self.severity,
+            operation.count,
+            operation.steps,
+            nbytes,
+            related=((operation.site, "it is moved here"),),
+        )
 
 
 def _under_device(move: Called) -> bool:

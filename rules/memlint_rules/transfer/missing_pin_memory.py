@@ -18,6 +18,9 @@ from memlint.analysis.values import (
 )
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Related, Rule
+from memlint.tracer.operands import is_large, move_of, shown
+from memlint.tracer.records import LOADING, Operation
+from memlint.tracer.sightings import Sighting
 
 HELP = (
     "pass `pin_memory=torch.cuda.is_available()` to the loader, and `non_blocking=True` to the "
@@ -132,6 +135,27 @@ class MissingPinMemory(Rule):
             confidence=_confidence(loader),
             related=_related(loader, copy),
             fix=_fix(loader, without_workers=without_workers),
+        )
+
+    def observe(self, operation: Operation) -> Iterator[Sighting]:
+        """Batches that a loader left in pageable memory, and that go to CUDA."""
+        move = move_of(operation)
+        if move is None or move.target.kind != "cuda" or move.source.pinned:
+            return
+        if move.maker is None or move.maker.phase != LOADING or not is_large(move.source):
+            return
+        nbytes = move.source.array.nbytes * operation.count
+        yield Sighting(
+            self,
+            operation.site,
+            f"a loader's batch, {shown(move.source)}, goes to {move.target.device} from pageable "
+            "memory: the driver copies it through a buffer of its own, and the host waits",
+            "give the loader `pin_memory=True`, and the move `non_blocking=True`",
+            self.severity,
+            operation.count,
+            operation.steps,
+            nbytes,
+            related=((move.maker.site, "it comes from here"),),
         )
 
 

@@ -11,6 +11,9 @@ from memlint.analysis.host_copy_places import may_copy_to_host
 from memlint.analysis.interpreter.copies import HOST_COPIES, SWITCH
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
+from memlint.tracer.operands import move_of
+from memlint.tracer.records import Operation
+from memlint.tracer.sightings import Sighting
 
 HELP = (
     "drop `non_blocking=True`, or wait for the copy before the host reads it "
@@ -109,6 +112,26 @@ class UnsafeNonblockingD2h(Rule):
             confidence=Confidence.HIGH if read is not None else Confidence.MEDIUM,
             related=[Related(read, "read here")] if read is not None else [],
             fix=_fix(copy),
+        )
+
+    def observe(self, operation: Operation) -> Iterator[Sighting]:
+        """Copies to the host that were read before anything had waited for them."""
+        move = move_of(operation)
+        if move is None or not move.to_host or move.waits or not operation.conflicts:
+            return
+        read = operation.conflict_at
+        yield Sighting(
+            self,
+            operation.site,
+            f"the host read this copy {operation.conflicts} times before anything had waited for "
+            "it: it may have seen what was in memory before",
+            "leave `non_blocking=True` out, or wait before reading: "
+            "`torch.cuda.current_stream().synchronize()`",
+            self.severity,
+            operation.conflicts,
+            operation.steps,
+            move.source.array.nbytes * operation.conflicts,
+            related=((read, "it is read here"),) if read is not None else (),
         )
 
 
