@@ -62,7 +62,10 @@ def _moved(evidence: Mapping[str, Any]) -> str:
     nbytes = evidence.get("bytes")
     if not nbytes:
         return ""
-    return f"{nbytes / 1e6:,.1f} MB" if nbytes < 1e9 else f"{nbytes / 1e9:,.2f} GB"
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if nbytes >= size:
+            return f"{nbytes / size:,.1f} {unit}"
+    return f"{nbytes} bytes"
 
 
 def _measured(evidence: Mapping[str, Any]) -> list[str]:
@@ -77,8 +80,10 @@ def _measured(evidence: Mapping[str, Any]) -> list[str]:
         saved = f"{evidence['ms_per_step']:.3g} ms a step to be saved"
         share = evidence.get("share_of_step")
         parts.append(saved if share is None else f"{saved}, {share:.1%} of it")
-    else:
+    elif evidence["verdict"] == _LEFT_ALONE:
         parts.append("leave it")
+    else:
+        parts.append("too uncertain to tell")
     if evidence.get("numerics") == "different":
         parts.append("the two give different numbers: this is a matter of correctness")
     return parts

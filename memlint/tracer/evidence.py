@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from memlint.measure import LEAST_CLAIM
+from memlint.tracer.records import Operand, Operation, Site
 from memlint.tracer.sightings import Sighting
 
 if TYPE_CHECKING:
@@ -18,26 +19,25 @@ CONFIRMED, REFUTED, INCONCLUSIVE, OBSERVED, NOT_REACHED = (
 
 
 def evidence_of(
-    sighting: Sighting, measured: Measured | None, durations: Sequence[float]
+    sighting: Sighting,
+    measured: Measured | None,
+    durations: Sequence[float],
+    there: Sequence[Operation],
+    shown: Callable[[str], str],
 ) -> Mapping[str, Any]:
-    """The evidence of one finding; times in milliseconds, what was not measured is ``None``."""
+    """The evidence of one finding; times in milliseconds, what was not measured is ``None``.
+
+    ``durations`` are those of the steps in seconds, ``there`` the operations at the sighting's
+    place; ``shown`` spells a path as findings do."""
+    born = _birthplace(sighting)
     found: dict[str, Any] = {
         "verdict": OBSERVED if sighting.settled else INCONCLUSIVE,
         "count": sighting.count,
         "bytes": sighting.nbytes,
         "steps": sighting.steps,
         **dict.fromkeys(_MEASURED),
-        "layouts": [
-            {
-                "shape": list(operand.array.shape),
-                "strides": list(operand.array.strides),
-                "dtype": operand.dtype,
-                "device": operand.device,
-            }
-            for claim in sighting.claims[:1]
-            for operand in claim.operation.operands
-        ],
-        "born_at": _shown(sighting.related[0][0]) if sighting.related else None,
+        "layouts": [_layout(one) for one in _operands(sighting, there)],
+        "born_at": None if born is None else f"{shown(born.path)}:{born.line}",
     }
     if measured is not None:
         found.update(_measured(sighting, measured, durations))
@@ -68,12 +68,11 @@ def unseen(verdict: str, note: str) -> Mapping[str, Any]:
 
 def _measured(sighting: Sighting, measured: Measured, durations: Sequence[float]) -> dict[str, Any]:
     compared = measured.comparison
-    pays = compared.is_slower and measured.net_ratio >= LEAST_CLAIM
     per_step = sighting.count / max(sighting.steps, 1)
     saved = (compared.as_is - measured.alternative) * per_step * 1e3
     step = median(durations) * 1e3 if durations else 0.0
     return {
-        "verdict": CONFIRMED if pays else REFUTED,
+        "verdict": _verdict(sighting, measured),
         "as_is_ms": compared.as_is * 1e3,
         "alternative_ms": compared.alternative * 1e3,
         "conversion_ms": measured.conversion * 1e3,
@@ -90,5 +89,47 @@ def _measured(sighting: Sighting, measured: Measured, durations: Sequence[float]
     }
 
 
-def _shown(site: Any) -> str:
-    return f"{site.path}:{site.line}"
+_WIDEST = 2.0
+"""Where the bounds of a ratio are further apart, by this factor, the machine was too noisy."""
+
+
+def _verdict(sighting: Sighting, measured: Measured) -> str:
+    """It follows ``net_ratio``; what was measured can also be too uncertain to say either."""
+    compared, net = measured.comparison, measured.net_ratio
+    if not sighting.settled:
+        return INCONCLUSIVE
+    if compared.is_slower and net >= LEAST_CLAIM:
+        return CONFIRMED
+    highest = net * compared.high / max(compared.ratio, 1e-12)
+    uncertain = compared.high > _WIDEST * compared.low and highest >= LEAST_CLAIM
+    return INCONCLUSIVE if uncertain or net >= LEAST_CLAIM else REFUTED
+
+
+def _operands(sighting: Sighting, there: Sequence[Operation]) -> Sequence[Operand]:
+    """What the finding speaks of: the operands of the operation that can be replayed, else of the
+    one at its place whose operands in another order than row-major are largest."""
+    for claim in sighting.claims[:1]:
+        return claim.operation.operands
+    return max(there, key=_odd_bytes).operands if there else ()
+
+
+def _odd_bytes(operation: Operation) -> tuple[int, int]:
+    every = [one.array.nbytes for one in operation.operands]
+    odd = [one.array.nbytes for one in operation.operands if not one.is_contiguous]
+    return max(odd, default=0), max(every, default=0)
+
+
+def _layout(operand: Operand) -> Mapping[str, Any]:
+    return {
+        "shape": list(operand.array.shape),
+        "strides": list(operand.array.strides),
+        "dtype": operand.dtype,
+        "device": operand.device,
+    }
+
+
+def _birthplace(sighting: Sighting) -> Site | None:
+    """Where the layout came up that the sighting speaks of."""
+    for claim in sighting.claims[:1]:
+        return claim.operation.births.get(claim.dense[0]) if claim.dense else None
+    return sighting.related[0][0] if sighting.related else None

@@ -16,8 +16,9 @@ from memlint.findings import Finding
 from memlint.rule import Rule
 
 if TYPE_CHECKING:
+    from memlint.tracer.evidence_file import EvidenceFile
     from memlint.tracer.limits import Limits
-    from memlint.tracer.records import Asked, Operation
+    from memlint.tracer.records import Asked, Operation, Site
     from memlint.tracer.session import Session
     from memlint.tracer.sites import SiteCount
 
@@ -145,6 +146,9 @@ class Trace:
         recorder, programs = session.recorder, Programs(self._folder)
         self.operations, self.asked = list(recorder.operations()), list(recorder.requests())
         sightings = merged(observe(rules, self.operations, [*self.asked, *recorder.others()]))
+        at_place: dict[Site, list[Operation]] = {}
+        for operation in self.operations:
+            at_place.setdefault(operation.site, []).append(operation)
         deadline = time.perf_counter() + self._budget
         told = []
         for number, sighting in enumerate(sightings):
@@ -153,7 +157,9 @@ class Trace:
             if self._replay and sighting.claims and left > 0:
                 share = max(left / max(len(sightings) - number, 1), 0.2)
                 measured = measure(sighting.claims[0], min(share, 1.0))
-            told.append((sighting, evidence_of(sighting, measured, session.durations)))
+            there = at_place.get(sighting.site, [])
+            evidence = evidence_of(sighting, measured, session.durations, there, programs.shown)
+            told.append((sighting, evidence))
         self.findings, homeless = findings_of(told, programs, known)
         self.findings.sort(key=_by_cost)
         every, every_asked = [*self.operations], [*self.asked]
@@ -194,6 +200,20 @@ class Trace:
         from memlint.tracer.evidence_file import write_evidence
 
         write_evidence(path, self.document())
+
+    def gather(self) -> EvidenceFile:
+        """The evidence of all ranks of a distributed run, joined, for each of them.
+
+        All ranks have to call this, after the block; needs an initialised
+        ``torch.distributed``."""
+        import torch.distributed as dist
+
+        from memlint.tracer.evidence_file import evidence_of_document
+        from memlint.tracer.merge import merge
+
+        documents: list[Any] = [None] * dist.get_world_size()
+        dist.all_gather_object(documents, self.document())
+        return merge({rank: evidence_of_document(one) for rank, one in enumerate(documents)})
 
     def broken(self, limits: Limits) -> list[str]:
         """What breaks limits, a line for each place; raises :class:`TraceError` before the end of
