@@ -89,8 +89,11 @@ def _meta(ranks: Mapping[Rank, EvidenceFile], left_out: int) -> dict[str, Any]:
     metas = [one.meta for one in ranks.values()]
     spots = dict.fromkeys(spot for meta in metas for spot in meta.get("blind_spots", ()))
     hosts = dict.fromkeys(str(meta.get("host", "")) for meta in metas)
+    costs = [meta["overhead"] for meta in metas if meta.get("overhead")]
+    dearest = {"overhead": max(costs, key=lambda cost: cost["seconds"])} if costs else {}
     return {
         **metas[0],
+        **dearest,
         "host": ", ".join(hosts),
         "rank": None,
         "ranks": list(ranks),

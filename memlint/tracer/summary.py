@@ -29,7 +29,11 @@ def _head(findings: Sequence[Finding], meta: Mapping[str, Any]) -> Iterator[str]
 
 
 def _tail(meta: Mapping[str, Any]) -> Iterator[str]:
-    spots = meta.get("blind_spots", ())
-    if spots:
+    spots, overhead = meta.get("blind_spots", ()), meta.get("overhead")
+    if spots or overhead:
         yield ""
+    if spots:
         yield "not seen: " + "; ".join(spots)
+    if overhead:
+        cost, whole = overhead["us_per_operation"], overhead["seconds"]
+        yield f"tracing took about {cost:.3g} us an operation, {whole:.2g} s in all"

@@ -138,6 +138,7 @@ class Trace:
         from memlint.tracer.evidence import evidence_of
         from memlint.tracer.findings import Programs, findings_of, merged
         from memlint.tracer.observe import observe
+        from memlint.tracer.overhead import cost_of_an_operation
         from memlint.tracer.replay import measure
         from memlint.tracer.sites import site_counts
 
@@ -169,6 +170,7 @@ class Trace:
             every += early.operations()
             every_asked += early.requests()
         self.sites, left_out = site_counts(every, every_asked, programs.shown)
+        cost = cost_of_an_operation()
         self.meta = {
             "memlint": _version(),
             "torch": torch.__version__,
@@ -179,6 +181,7 @@ class Trace:
             "folder": self._folder.as_posix(),
             "steps": session.steps,
             "operations": recorder.seen,
+            "overhead": {"us_per_operation": cost * 1e6, "seconds": cost * recorder.seen},
             "complete": not (recorder.dropped or left_out or self._options["steps"] is not None),
             "blind_spots": _blind_spots(recorder.dropped, len(homeless), left_out),
         }

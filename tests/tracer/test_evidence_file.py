@@ -76,6 +76,14 @@ def test_findings_and_sites_are_read_back(written: Path) -> None:
     assert "never" not in {one.function for one in evidence.sites}
 
 
+def test_the_trace_tells_what_it_cost_itself(written: Path) -> None:
+    meta = read_evidence(written).meta
+    overhead = meta["overhead"]
+    assert overhead["seconds"] == pytest.approx(
+        overhead["us_per_operation"] * 1e-6 * meta["operations"]
+    )
+
+
 def test_fingerprints_are_those_of_the_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

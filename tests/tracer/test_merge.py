@@ -83,6 +83,8 @@ def test_the_worst_verdict_speaks_for_all() -> None:
 
 
 def test_counts_and_meta_are_joined() -> None:
+    low, high = ({"us_per_operation": 1.0, "seconds": seconds} for seconds in (0.1, 0.2))
+    assert merge({0: rank(0, overhead=low), 1: rank(1, overhead=high)}).meta["overhead"] == high
     whole = merge({0: rank(0), 1: rank(1, steps=7, complete=False, blind_spots=["workers"])})
     assert whole.sites == (SiteCount("a.py", "work", 3, "aten.add.Tensor", 3),)
     assert whole.meta["host"] == "h0, h1"
