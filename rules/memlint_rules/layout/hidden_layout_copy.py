@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from memlint.findings import Severity
 from memlint.rule import Rule
 from memlint.tracer.operands import is_large, megabytes, shown
-from memlint.tracer.records import Operation
+from memlint.tracer.records import BACKWARD, Operation
 from memlint.tracer.sightings import Sighting
 
 
@@ -31,7 +31,7 @@ class HiddenLayoutCopy(Rule):
     ## When it is silent
 
     - `reshape` gives a view;
-    - the copy was asked for (`.contiguous()`, `.clone()`);
+    - the copy was asked for (`.contiguous()`, `.clone()`), or belongs to a backward pass;
     - it has less than 64 KiB.
 
     ## Example
@@ -80,7 +80,9 @@ class HiddenLayoutCopy(Rule):
 
     def observe(self, operation: Operation) -> Iterator[Sighting]:
         """Copies that no one asked for."""
-        if not operation.hidden or not is_large(operation.operands[0]):
+        if operation.phase == BACKWARD or not operation.hidden:
+            return
+        if not is_large(operation.operands[0]):
             return
         operand, born = operation.operands[0], operation.births.get(0)
         nbytes = 2 * operand.array.nbytes * operation.hidden
