@@ -19,12 +19,16 @@ if TYPE_CHECKING:
     from memlint.tracer.evidence_file import EvidenceFile
     from memlint.tracer.limits import Limits
     from memlint.tracer.records import Asked, Operation, Site
+    from memlint.tracer.replay import Measured
     from memlint.tracer.session import Session
+    from memlint.tracer.sightings import Sighting
     from memlint.tracer.sites import SiteCount
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _OPEN: list[Trace] = []
+# Seconds for measuring one finding.
+_LEAST_SHARE, _LARGEST_SHARE = 0.2, 1.0
 
 
 class TraceError(RuntimeError):
@@ -139,7 +143,6 @@ class Trace:
         from memlint.tracer.findings import Programs, findings_of, merged
         from memlint.tracer.observe import observe
         from memlint.tracer.overhead import cost_of_an_operation
-        from memlint.tracer.replay import measure
         from memlint.tracer.sites import site_counts
 
         known = all_rules().rules
@@ -150,14 +153,9 @@ class Trace:
         at_place: dict[Site, list[Operation]] = {}
         for operation in self.operations:
             at_place.setdefault(operation.site, []).append(operation)
-        deadline = time.perf_counter() + self._budget
+        replayed, skipped = self._replayed(sightings)
         told = []
-        for number, sighting in enumerate(sightings):
-            measured = None
-            left = deadline - time.perf_counter()
-            if self._replay and sighting.claims and left > 0:
-                share = max(left / max(len(sightings) - number, 1), 0.2)
-                measured = measure(sighting.claims[0], min(share, 1.0))
+        for sighting, measured in zip(sightings, replayed, strict=True):
             there = at_place.get(sighting.site, [])
             evidence = evidence_of(sighting, measured, session.durations, there, programs.shown)
             told.append((sighting, evidence))
@@ -183,8 +181,30 @@ class Trace:
             "operations": recorder.seen,
             "overhead": {"us_per_operation": cost * 1e6, "seconds": cost * recorder.seen},
             "complete": not (recorder.dropped or left_out or self._options["steps"] is not None),
-            "blind_spots": _blind_spots(recorder.dropped, len(homeless), left_out),
+            "blind_spots": _blind_spots(recorder.dropped, len(homeless), left_out, skipped),
         }
+
+    def _replayed(self, sightings: Sequence[Sighting]) -> tuple[list[Measured | None], int]:
+        """What was measured of each, dearest first, and for how many no time was left."""
+        from memlint.tracer.replay import measure
+
+        found: list[Measured | None] = []
+        waiting = sum(bool(one.claims) for one in sightings)
+        skipped = 0
+        deadline = time.perf_counter() + self._budget
+        for one in sightings:
+            if not self._replay or not one.claims:
+                found.append(None)
+                continue
+            left = deadline - time.perf_counter()
+            if left > 0:
+                share = max(left / waiting, _LEAST_SHARE)
+                found.append(measure(one.claims[0], min(share, _LARGEST_SHARE)))
+            else:
+                found.append(None)
+                skipped += 1
+            waiting -= 1
+        return found, skipped
 
     def report(self) -> str:
         """What was found, dearest first, as text."""
@@ -269,7 +289,7 @@ def _of_this_rank(output: Path) -> Path:
     return output if rank is None else output.with_suffix(f".rank{rank}{output.suffix}")
 
 
-def _blind_spots(dropped: int, homeless: int, left_out: int) -> list[str]:
+def _blind_spots(dropped: int, homeless: int, left_out: int, skipped: int) -> list[str]:
     spots = [
         "other threads and DataLoader workers are not seen",
         "compiled regions are seen only as far as they call operators",
@@ -278,6 +298,8 @@ def _blind_spots(dropped: int, homeless: int, left_out: int) -> list[str]:
         spots.append(f"{dropped} operations were not noted: too many different ones")
     if homeless:
         spots.append(f"{homeless} findings stand in no file that can be read")
+    if skipped:
+        spots.append(f"{skipped} findings were not measured: the time for it was spent")
     if left_out:
         spots.append(f"{left_out} places of operations are not listed: too many different ones")
     return spots

@@ -142,3 +142,19 @@ def test_the_most_frequent_sites_are_kept() -> None:
     kept, left_out = site_counts(operations, [], lambda path: path)
     assert left_out == 3
     assert min(one.count for one in kept) == 4
+
+
+def test_it_is_said_when_there_is_no_time_to_measure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("program.py").write_text(
+        "import torch\na = torch.randn(512, 512)\nb = torch.randn(512, 512).t()\na + b\n"
+    )
+    with memlint.trace(quiet=True, replay_budget=0.0) as trace:
+        runpy.run_path("program.py")
+    assert all((one.evidence or {})["ratio"] is None for one in trace.findings)
+    assert any("1 findings were not measured" in spot for spot in trace.meta["blind_spots"])
+    with memlint.trace(quiet=True, replay=False) as trace:
+        runpy.run_path("program.py")
+    assert not any("not measured" in spot for spot in trace.meta["blind_spots"])
