@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from memlint.tracer.signatures import PLAIN
+from memlint.tracer.signatures import PLAIN, is_stand_in
 
 _BEGINS = torch.ops.profiler._record_function_enter_new.default
 _ENDS = (
@@ -81,6 +81,8 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if self._is_child or not isinstance(func, torch._ops.OpOverload):
             return func(*args, **kwargs)
         if types and any(one not in PLAIN for one in types):
+            if any(map(is_stand_in, types)):
+                return func(*args, **kwargs)
             # A subclass takes the call apart; its parts come here again.
             return NotImplemented
         if id(func) in _MARKERS:

@@ -37,6 +37,7 @@ from memlint.tracer.signatures import (
     PLAIN,
     Signature,
     has_strides,
+    is_stand_in,
     operand_of,
     plain,
     signature,
@@ -204,6 +205,9 @@ class Recorder:
         kwargs: Mapping[str, Any],
         result: Any,
     ) -> Noted | None:
+        results = tensors_in(result if isinstance(result, (tuple, list)) else (result,))
+        if not operands and any(is_stand_in(type(one)) for one in results):
+            return None
         place = (key[0], key[1])
         layouts = self._layouts.get(place, 0)
         if len(self._noted) >= MOST_RECORDS or layouts >= MOST_LAYOUTS:
@@ -212,7 +216,6 @@ class Recorder:
         self._layouts[place] = layouts + 1
         operator = self._operators.get(func)
         record = Noted(key[0], operator, key[2])
-        results = tensors_in(result if isinstance(result, (tuple, list)) else (result,))
         record.operands = tuple(map(signature, operands))
         record.results = tuple(map(signature, results))
         if operator.moves and self._asks_pins:

@@ -39,6 +39,11 @@ def signature(tensor: torch.Tensor) -> Signature:
     return (tensor.shape, strides, tensor.dtype, tensor.device)
 
 
+def is_stand_in(kind: type) -> bool:
+    """Whether tensors of a type only stand for others, while torch reasons about shapes."""
+    return hasattr(kind, "_mode_key")
+
+
 def has_strides(tensor: torch.Tensor) -> bool:
     """Whether a tensor lies in a storage of its own kind, by strides."""
     return type(tensor) in PLAIN and tensor.layout is torch.strided

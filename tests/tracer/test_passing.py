@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from tests.tracer.tracing import Run, traced
@@ -121,6 +122,54 @@ def test_functorch_is_passed_through() -> None:
     assert torch.equal(bare, watched)
     assert jacobian.shape == (16, 16)
     assert run.named("tanh")
+
+
+def test_compiled_code_may_call_the_methods_that_are_wrapped() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x.t().contiguous().float().to(torch.float32).cpu() + 1
+
+    with traced() as run:
+        out = torch.compile(f, backend="eager", fullgraph=True)(A)
+    assert torch.equal(out, f(A))
+    assert run.only("clone").count == 1
+
+
+def test_nothing_is_noted_of_tensors_that_stand_for_others() -> None:
+    with traced() as run:
+        with FakeTensorMode():
+            made = torch.ones(8, 8, device="cuda") @ torch.ones(8, 8, device="cuda")
+        program = torch.export.export(nn.Linear(16, 16), (A,))
+    assert made.device.type == "cuda"
+    assert torch.equal(program.module()(A), program.module()(A))
+    assert run.named("mm") == []
+    assert {one.operands[0].device for one in run.operations if one.operands} <= {"cpu"}
+
+
+def test_distributed_tensors_are_seen_by_their_parts() -> None:
+    distributed = pytest.importorskip("torch.distributed.tensor")
+    if not torch.distributed.is_available() or torch.distributed.is_initialized():
+        pytest.skip("needs a process group of its own")
+    store = torch.distributed.HashStore()
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (1,))
+        whole = distributed.distribute_tensor(A, mesh, [distributed.Shard(0)])
+        with traced() as run:
+            out = whole @ whole
+            torch.distributed.all_reduce(torch.ones(3))
+    finally:
+        torch.distributed.destroy_process_group()
+    assert type(out) is distributed.DTensor
+    assert torch.equal(out.to_local(), A @ A)
+    assert run.only("mm").operands[0].array.shape == (16, 16)
+    assert run.named("allreduce_")
+
+
+def test_nested_tensors_are_passed_through() -> None:
+    nested = torch.nested.nested_tensor([A[:3], A[:5]], layout=torch.jagged)
+    with traced():
+        out = nested * 2
+    assert torch.equal(out.unbind()[1], A[:5] * 2)
 
 
 def test_sparse_and_meta_tensors_are_noted() -> None:
