@@ -19,12 +19,12 @@ class _Settings(NamedTuple):
 
 
 class _Place:
-    __slots__ = ("began", "count", "ended", "settings", "waited")
+    __slots__ = ("began", "count", "ended", "operations", "settings", "waited")
 
     def __init__(self, settings: _Settings, now: float) -> None:
         self.settings = settings
         self.began = self.ended = now
-        self.count, self.waited = 0, 0.0
+        self.count, self.operations, self.waited = 0, 0, 0.0
 
 
 class Loading:
@@ -34,20 +34,21 @@ class Loading:
         self._sites = sites
         self._clock = clock
         self._places: dict[SpotKey, _Place] = {}
-        self._open: tuple[_Place, float] | None = None
+        self._open: tuple[_Place, float, int] | None = None
 
-    def begins(self) -> None:
-        """The next batch is asked for."""
+    def begins(self, seen: int = 0) -> None:
+        """The next batch is asked for, when ``seen`` operations have run."""
         spot, now = self._sites.here(2), self._clock()
         place = self._places.get(spot)
         if place is None:
             place = self._places[spot] = _Place(_settings_of_asking(), now)
-        self._open = place, now
+        self._open = place, now, seen
 
-    def ends(self) -> None:
-        """It has come, if one was asked for."""
+    def ends(self, seen: int = 0) -> None:
+        """It has come, if one was asked for; ``seen`` operations have run by now."""
         if self._open is not None:
-            place, began = self._open
+            place, began, before = self._open
+            place.operations += seen - before
             place.count += 1
             place.ended = self._clock()
             place.waited += place.ended - began
@@ -63,6 +64,7 @@ class Loading:
                 place.ended - place.began,
                 place.settings.workers,
                 place.settings.pins,
+                place.operations,
             )
 
 

@@ -36,6 +36,11 @@ def is_reordered(operand: Operand) -> bool:
     return form is Form.GAPPED and fastest_axis(operand.array) != _last_axis(operand)
 
 
+def is_format(operand: Operand) -> bool:
+    """Whether an operand is channels_last, a format that is chosen, not left over."""
+    return classify(operand.array) is Form.CHANNELS_LAST
+
+
 def _last_axis(operand: Operand) -> int | None:
     moving = [n for n, size in enumerate(operand.array.shape) if size > 1]
     return moving[-1] if moving else None
@@ -120,5 +125,7 @@ def shown(operand: Operand) -> str:
 
 
 def megabytes(nbytes: float) -> str:
-    """``16.8 MB``, in units of a million bytes."""
+    """``16.8 MB``, in units of a million bytes; ``32.8 kB`` and ``1.20 GB`` beyond."""
+    if nbytes < 1e5:
+        return f"{nbytes / 1e3:,.1f} kB"
     return f"{nbytes / 1e6:,.1f} MB" if nbytes < 1e9 else f"{nbytes / 1e9:,.2f} GB"

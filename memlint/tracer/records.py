@@ -184,7 +184,8 @@ class Waiting:
     """Time spent in asking a loader for its next ``count`` batches, out of the time that passed
     from asking for the first until the last had come; in seconds.
 
-    ``workers`` and ``pins`` are the loader's settings."""
+    ``workers`` and ``pins`` are the loader's settings; ``operations`` is the number of operations
+    that were traced meanwhile, which takes time as well."""
 
     site: Site
     count: int
@@ -192,6 +193,7 @@ class Waiting:
     elapsed: float
     workers: int
     pins: bool
+    operations: int = 0
 
 
 @dataclass(slots=True)

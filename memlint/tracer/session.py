@@ -20,7 +20,7 @@ class Session:
     """One traced block of one thread.
 
     A step ends where :meth:`step` is called; in programs that never do, where an optimizer has
-    stepped, or where the next batch is asked for if there is no optimizer.  ``warmup`` steps
+    stepped, or where the next batch is asked for if none has since the last one.  ``warmup`` steps
     pass before anything is noted, and nothing is noted after ``steps`` more.  Where no step is
     noted so, the block was too short: what came before the end of its first step counts then.
     """
@@ -43,7 +43,7 @@ class Session:
         self._stack = ExitStack()
         self._watching = Watching(self)
         self._current: Recorder | None = None
-        self._explicit = self._by_optimizer = self._batch_seen = False
+        self._explicit = self._stepped = self._batch_seen = False
         self._passed = 0
         self._began = 0.0
 
@@ -118,15 +118,15 @@ class Session:
         """A range begins that torch itself marks."""
         kind, _, _ = name.partition("#")
         if kind == "Optimizer.step":
-            self._by_optimizer = True
+            self._stepped = True
             self._enter(OPTIMIZER)
         elif kind == "enumerate(DataLoader)":
-            if self._batch_seen and not self._by_optimizer and not self._explicit:
+            if self._batch_seen and not self._stepped and not self._explicit:
                 self._end_step()
-            self._batch_seen = True
+            self._batch_seen, self._stepped = True, False
             self._enter(LOADING)
             if self._current is not None:
-                self._current.loading.begins()
+                self._current.loading.begins(self._current.seen)
 
     def marker_ends(self, name: str) -> None:
         """A range that torch itself marks has ended."""
@@ -134,7 +134,7 @@ class Session:
         if kind not in ("Optimizer.step", "enumerate(DataLoader)"):
             return
         if self._current is not None:
-            self._current.loading.ends()
+            self._current.loading.ends(self._current.seen)
         self._enter(FORWARD)
         if kind == "Optimizer.step" and not self._explicit:
             self._end_step()

@@ -186,6 +186,16 @@ def test_tokens_that_are_made_dense_are_sound() -> None:
     assert run.sightings("transposed-stream") == []
 
 
+def test_images_in_channels_last_are_no_transposed_stream() -> None:
+    layers = [nn.Sequential(nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8)) for _ in range(6)]
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1))
+    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    with traced() as run, torch.no_grad():
+        model(torch.randn(4, 8, 32, 32).to(memory_format=torch.channels_last))
+    assert run.sightings("transposed-stream") == []
+    assert run.sightings("strided-operand") == []
+
+
 def test_a_layout_that_is_taken_once_is_no_stream() -> None:
     with traced() as run:
         for _ in range(6):

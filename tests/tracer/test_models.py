@@ -164,6 +164,11 @@ def test_a_loop_that_computes_is_sound() -> None:
     assert told(Waiting(SITE, 10, 0.0, 0.0, 0, pins=False)) == []
 
 
+def test_what_may_be_the_tracer_s_own_time_is_not_held_against_a_loader() -> None:
+    assert told(Waiting(SITE, 10, 0.5, 1.0, 0, pins=False, operations=10_001)) == []
+    assert told(Waiting(SITE, 10, 0.5, 1.0, 0, pins=False, operations=9_000))
+
+
 def test_waiting_is_what_passes_between_asking_and_getting() -> None:
     times = iter([10.0, 10.5, 12.0, 12.25])
     loading = Loading(CallSites([]), clock=lambda: next(times))

@@ -94,6 +94,21 @@ def test_batches_of_a_loader_are_steps_where_nothing_optimizes() -> None:
     assert 0 < waiting.waited <= waiting.elapsed
 
 
+def test_batches_of_an_evaluation_are_steps_beside_those_of_an_optimizer() -> None:
+    model = nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.ones(40, 8)), batch_size=8)
+    with traced(warmup=1) as run:
+        for (x,) in loader:
+            torch.tanh(model(x)).sum().backward()
+            optimizer.step()
+        for (x,) in loader:
+            torch.sigmoid(model(x)).sum().item()
+    # The first of five is the warm-up.
+    assert (run.only("tanh").count, run.only("tanh").steps) == (4, 4)
+    assert (run.only("sigmoid").count, run.only("sigmoid").steps) == (5, 5)
+
+
 def test_a_loader_s_settings_are_read() -> None:
     loader = DataLoader(TensorDataset(torch.ones(32, 8)), batch_size=8, num_workers=1)
     with traced() as run:

@@ -10,6 +10,7 @@ from memlint.tracer.operands import (
     LOOKUPS,
     NORMALISING,
     REDUCTIONS,
+    is_format,
     reordered,
     shown,
 )
@@ -41,6 +42,7 @@ class StridedOperand(Rule):
 
     - the array is row-major, axes of size 1 aside, or broadcast;
     - it has less than 64 KiB;
+    - it is an image in channels_last;
     - matrix products, which take transposed operands as they are.
 
     ## Example
@@ -95,6 +97,8 @@ class StridedOperand(Rule):
         if operation.short not in SLOW or not odd:
             return
         operand = operation.operands[odd[0]]
+        if is_format(operand):
+            return
         born = operation.births.get(odd[0])
         yield Sighting(
             self,

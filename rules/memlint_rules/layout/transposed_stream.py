@@ -17,7 +17,7 @@ from memlint.analysis.places import from_method
 from memlint.analysis.values import Instance, Object, Tensor, Unknown, Value, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
-from memlint.tracer.operands import is_dense_copy, is_large, is_reordered, shown
+from memlint.tracer.operands import is_dense_copy, is_format, is_large, is_reordered, shown
 from memlint.tracer.records import FORWARD, Operation, Stream
 from memlint.tracer.sightings import Claim, Part, Sighting
 
@@ -254,4 +254,5 @@ def _of_stream(taker: Operation, stream: Stream) -> tuple[int, ...]:
         if born == stream.born
         and is_large(taker.operands[index])
         and is_reordered(taker.operands[index])
+        and not is_format(taker.operands[index])
     )

@@ -10,6 +10,8 @@ from memlint.tracer.records import Waiting
 from memlint.tracer.sightings import Sighting
 
 LEAST_SHARE = 0.2
+# More than tracing an operation takes, in seconds: without workers a loader is traced as well.
+MOST_PER_OPERATION = 3e-5
 FEWEST_BATCHES = 4
 
 
@@ -74,9 +76,10 @@ class LoaderWait(Rule):
         """Loops that wait for their batches."""
         if waiting.count < FEWEST_BATCHES or waiting.elapsed <= 0:
             return
-        share = waiting.waited / waiting.elapsed
-        if share < LEAST_SHARE:
+        own = max(waiting.waited - MOST_PER_OPERATION * waiting.operations, 0.0)
+        if own < LEAST_SHARE * waiting.elapsed:
             return
+        share = waiting.waited / waiting.elapsed
         each = waiting.waited / waiting.count * 1e3
         workers = f"{waiting.workers} workers" if waiting.workers else "no workers"
         help = "find out what its workers spend their time on, or give it more of them"
