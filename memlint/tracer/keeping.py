@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _LEAST_BYTES = 1 << 16
 _MOST_HELD = 4096
+_SUMS = frozenset({"add", "add_"})
 _FIRST_STEPS = 8
 """Steps whose results are looked after: what grows does so from the start."""
 
@@ -27,28 +28,44 @@ class Keeping:
 
     What is alive at the end of a later step and still has its node is kept by somebody.  A
     result that is only referred to by the graph itself is alive as well: such a graph is kept.
+    What a node saves of its own result is a tensor of its own, and is not seen.
     """
 
     def __init__(self) -> None:
         self._held: list[tuple[weakref.ref[torch.Tensor], Noted, int]] = []
+        # The last result of a sum at a place, and the steps in which it went on.
+        self._sums: dict[SpotKey, tuple[weakref.ref[torch.Tensor] | None, frozenset[int]]] = {}
         self._kept: dict[tuple[SpotKey, str], dict[int, tuple[int, int, Signature]]] = {}
 
     def concerns(self, operator: Operator, results: Sequence[torch.Tensor]) -> bool:
-        """Whether results of such an operation are worth looking after."""
-        return (
-            operator.fresh
-            and bool(results)
-            and has_strides(results[0])
-            and results[0].numel() * results[0].element_size() >= _LEAST_BYTES
-        )
+        """Whether results of such an operation are worth looking after: large ones, and sums of
+        single numbers."""
+        if not results or not has_strides(results[0]):
+            return False
+        if operator.short in _SUMS and not results[0].dim():
+            return True
+        return operator.fresh and results[0].numel() * results[0].element_size() >= _LEAST_BYTES
 
-    def note(self, record: Noted, result: Any, step: int) -> None:
-        """A large result was made, along with a node of autograd."""
+    def note(self, record: Noted, operands: Sequence[torch.Tensor], result: Any, step: int) -> None:
+        """Such a result was made, along with a node of autograd."""
+        if record.operator.short in _SUMS and not result.dim():
+            self._add(record.spot, operands, result, step)
+            return
         if step >= _FIRST_STEPS or len(self._held) >= _MOST_HELD:
             return
         first = result[0] if isinstance(result, (tuple, list)) else result
         if isinstance(first, torch.Tensor):
             self._held.append((weakref.ref(first), record, step))
+
+    def _add(
+        self, spot: SpotKey, operands: Sequence[torch.Tensor], result: torch.Tensor, step: int
+    ) -> None:
+        """A number was added: perhaps to the sum of a step before."""
+        last, steps = self._sums.get(spot, (None, frozenset()))
+        if last is not None and any(last() is one for one in operands):
+            steps = frozenset({*steps, step}) if len(steps) < _FIRST_STEPS else steps
+        if len(self._sums) < _MOST_HELD or spot in self._sums:
+            self._sums[spot] = (weakref.ref(result), steps)
 
     def sweep(self, step: int) -> None:
         """At the end of a step: forget what is gone, and note what earlier steps have left."""
@@ -72,8 +89,11 @@ class Keeping:
 
     def records(self, sites: CallSites) -> Iterator[Retained]:
         """The places whose results outlived their steps."""
+        sums = tuple(sites.site(spot) for spot, (_, steps) in self._sums.items() if len(steps) > 1)
         for (spot, name), by_step in self._kept.items():
             count = sum(one[0] for one in by_step.values())
             nbytes = sum(one[1] for one in by_step.values())
             made = max(by_step.values(), key=lambda one: one[1])[2]
-            yield Retained(sites.site(spot), name, operand_of(made), count, len(by_step), nbytes)
+            yield Retained(
+                sites.site(spot), name, operand_of(made), count, len(by_step), nbytes, sums
+            )

@@ -158,7 +158,7 @@ class Recorder:
         if self._pending:
             self._pending.touch(record, operands)
         if record.keeps and made_node:
-            self._keeping.note(record, result, self.step)
+            self._keeping.note(record, operands, result, self.step)
         self._before = record
 
     def asked(self, name: str, tensor: torch.Tensor, *, idle: bool) -> None:

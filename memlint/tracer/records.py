@@ -169,7 +169,8 @@ class Growth:
 @dataclass(frozen=True, slots=True)
 class Retained:
     """Results of an operation that are alive, with the graph that they belong to, after the
-    step that made them: ``count`` of them, from ``steps`` steps, in ``nbytes`` bytes."""
+    step that made them: ``count`` of them, from ``steps`` steps, in ``nbytes`` bytes.  ``sums``
+    are the places where numbers are summed up over steps together with their graph."""
 
     site: Site
     name: str
@@ -177,6 +178,7 @@ class Retained:
     count: int
     steps: int
     nbytes: int
+    sums: tuple[Site, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,6 +202,26 @@ def test_a_meter_that_holds_the_graph() -> None:
     found = run.sightings("graph-retention")
     assert {one.site.line for one in found} == {line_of(_evaluate, "model(x)")}
     assert all(one.nbytes >= 3 * 64 * 256 * 4 for one in found)
+    summed = line_of(_evaluate, "meter.total = meter.total")
+    assert {site.line for one in found for site, _ in one.related} == {summed}
+
+
+def test_a_sum_in_place_is_told_as_what_holds_the_graph() -> None:
+    model = nn.Sequential(nn.Linear(256, 256), nn.ReLU())
+
+    def program() -> None:
+        total: torch.Tensor = model(A).mean()
+        for _ in range(6):
+            loss = model(A).square().mean() + 1
+            total += loss
+            run.session.step()
+
+    with traced() as run:
+        program()
+    found = run.sightings("graph-retention")
+    assert {site.line for one in found for site, _ in one.related} == {
+        line_of(program, "total += loss")
+    }
 
 
 def test_a_meter_of_detached_losses_is_sound() -> None:

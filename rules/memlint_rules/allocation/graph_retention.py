@@ -309,6 +309,9 @@ class GraphRetention(Rule):
             kept.count,
             kept.steps,
             kept.nbytes,
+            related=tuple(
+                (site, "numbers are summed up here with their graph") for site in kept.sums
+            ),
         )
 
 
