@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from memlint.tracer.recorder import Noted
 
 _MOST_STORAGES = 50_000
+_MOST_MADE = 5000
 _MOST_REPEATED = 1000
 
 
@@ -51,8 +52,9 @@ class Origins:
 
     def __init__(self) -> None:
         self._born: Recent[tuple[int, tuple[int, ...]], SpotKey] = Recent(_MOST_STORAGES)
-        self._made: Recent[int, Made] = Recent(_MOST_STORAGES)
-        self._repeated: Recent[int, Noted] = Recent(_MOST_REPEATED)
+        # Storages are held weakly: so long as they are, no others have their identities.
+        self._made: Recent[int, tuple[StorageWeakRef, Made]] = Recent(_MOST_MADE)
+        self._repeated: Recent[int, tuple[StorageWeakRef, Noted]] = Recent(_MOST_REPEATED)
 
     def follow(
         self, record: Noted, operands: list[torch.Tensor], results: list[torch.Tensor]
@@ -67,7 +69,8 @@ class Origins:
                 record.births.setdefault(index, born)
         operator = record.operator
         if operator.repeats and results:
-            self._repeated.put(storage_of(results[0]), record)
+            held = StorageWeakRef(results[0].untyped_storage())  # type: ignore[no-untyped-call]
+            self._repeated.put(storage_of(results[0]), (held, record))
         maker = self._maker_among(record, operands) if record.traces else None
         if operator.mutable and not operator.fresh:
             return
@@ -80,18 +83,15 @@ class Origins:
             if result.is_contiguous():
                 continue
             key = (storage, result.stride())
-            if operator.reorders or inherited is None:
-                if operator.fresh or operator.reorders or self._born.get(key) is None:
-                    self._born.put(key, record.spot)
-            else:
-                self._born.put(key, inherited)
+            here = operator.reorders or inherited is None
+            self._born.put(key, record.spot if here or inherited is None else inherited)
 
     def written(self, operands: list[torch.Tensor]) -> None:
         """Something is written into the first operand."""
         if len(self._repeated) and operands and has_strides(operands[0]):
             repeated = self._repeated.get(storage_of(operands[0]))
             if repeated is not None:
-                repeated.written += 1
+                repeated[1].written += 1
 
     def _maker_among(self, record: Noted, operands: list[torch.Tensor]) -> Made | None:
         """What made the operands that rules ask this of."""
@@ -102,9 +102,9 @@ class Origins:
                 continue
             made = self._made.get(storage_of(operand))
             if made is not None:
-                record.makers.setdefault(index, made)
+                record.makers.setdefault(index, made[1])
                 if double:
-                    doubles = doubles or made
+                    doubles = doubles or made[1]
         return doubles
 
     def _note_maker(
@@ -118,4 +118,5 @@ class Origins:
         own = Made(record.operator.name, record.spot, record.phase, took)
         if result.dtype is torch.float64 and inherited is not None:
             own = inherited
-        self._made.put(storage, own)
+        held = StorageWeakRef(result.untyped_storage())  # type: ignore[no-untyped-call]
+        self._made.put(storage, (held, own))

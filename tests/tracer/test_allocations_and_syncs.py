@@ -179,6 +179,17 @@ def test_copies_that_are_written_into_are_sound() -> None:
     assert run.sightings("repeat-instead-of-expand") == []
 
 
+def test_other_arrays_that_take_the_place_of_the_copies_may_be_written_into() -> None:
+    with traced() as run:
+        for _ in range(5):
+            A[:1].repeat(256, 1) + A
+            others = [A + n for n in range(50)]
+            for other in others:
+                other.add_(1)
+    (one,) = run.sightings("repeat-instead-of-expand")
+    assert one.count == 5
+
+
 # MEM502
 
 

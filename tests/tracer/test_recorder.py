@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import _disable_current_modes
 
 import memlint.tracer.recorder as recorder_module
 from memlint.tracer.operators import Operators
@@ -122,6 +123,17 @@ def test_doubles_know_what_made_them() -> None:
     maker = run.named("mul")[-1].makers[1]
     assert maker.name == "aten.linspace.default"
     assert maker.site.line == line_of(program, "torch.linspace")
+
+
+def test_doubles_that_nobody_saw_being_made_have_no_maker() -> None:
+    with traced() as run:
+        for _ in range(50):
+            torch.zeros(256, dtype=torch.float64)
+            with _disable_current_modes():
+                wide = torch.ones(256, dtype=torch.float64)
+            A * wide
+            del wide
+    assert run.only("mul").makers == {}
 
 
 def test_records_are_bounded_and_what_is_left_out_is_counted(
