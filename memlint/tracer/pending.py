@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from memlint.tracer.operands import move_of
 from memlint.tracer.records import Operation
@@ -25,8 +26,9 @@ class Pending:
     """Host memory that is being copied, by storage: from it, or into it."""
 
     def __init__(self) -> None:
-        self._read: dict[int, Noted] = {}
-        self._written: dict[int, Noted] = {}
+        # Storages are held weakly: so long as they are, no others have their identities.
+        self._read: dict[int, tuple[StorageWeakRef, Noted]] = {}
+        self._written: dict[int, tuple[StorageWeakRef, Noted]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._read or self._written)
@@ -41,9 +43,9 @@ class Pending:
         if len(self._read) + len(self._written) >= _MOST_PENDING:
             self.clear()
         if move.to_device and move.source.pinned:
-            self._read[storage_of(operands[-1])] = record
+            self._read[storage_of(operands[-1])] = _held(operands[-1], record)
         elif move.to_host:
-            self._written[storage_of(result)] = record
+            self._written[storage_of(result)] = _held(result, record)
 
     def touch(self, record: Noted, operands: list[torch.Tensor]) -> None:
         """Another operation has run on these operands."""
@@ -54,10 +56,11 @@ class Pending:
             if not has_strides(one) or one.is_cuda:
                 continue
             storage = storage_of(one)
-            copy = self._written.get(storage)
-            if copy is None and record.operator.mutable and not index:
-                copy = self._read.get(storage)
-            if copy is not None and not record.operator.views:
+            found = self._written.get(storage)
+            if found is None and record.operator.mutable and not index:
+                found = self._read.get(storage)
+            if found is not None and not record.operator.views:
+                copy = found[1]
                 copy.conflicts += 1
                 copy.conflict_at = copy.conflict_at or record.spot
 
@@ -84,3 +87,7 @@ class Pending:
                 one.callback_list.remove(self.clear)
 
         return stop
+
+
+def _held(tensor: torch.Tensor, record: Noted) -> tuple[StorageWeakRef, Noted]:
+    return StorageWeakRef(tensor.untyped_storage()), record  # type: ignore[no-untyped-call]

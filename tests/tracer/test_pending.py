@@ -62,6 +62,17 @@ def test_a_result_that_is_read() -> None:
     assert (copy.conflicts, copy.conflict_at) == (1, (7, 0))
 
 
+def test_another_array_in_the_place_of_the_result_may_be_read() -> None:
+    pending, copy = Pending(), noted(ATEN._to_copy.default)
+    device, host = operand("cuda:0"), operand("cpu")
+    for _ in range(50):
+        result = torch.ones(8)
+        pending.note(copy, [OTHER], copy_of(device, host, waits=False), result)
+        del result
+        pending.touch(noted(ATEN.exp.default), [torch.ones(8)])
+    assert copy.conflicts == 0
+
+
 def test_what_waits_ends_it() -> None:
     pending, copy = started(to_host=True)
     pending.clear(1)
