@@ -18,7 +18,7 @@ from memlint.cli.terminal import wants_color, width_of
 from memlint.config import Resolver, Settings
 from memlint.findings import FileError, Report
 from memlint.report.formats import FOR_PEOPLE, render
-from memlint.report.summary import closing_line, statistics, timings
+from memlint.report.summary import closing_line, fixable_line, statistics, timings
 from memlint.report.view import PLAIN_WIDTH, View, printable, shown_place
 from memlint.source.model import Source
 
@@ -186,6 +186,8 @@ class CheckRun:
             yield from render(name, report, view)
         if not self._options["quiet"]:
             yield closing_line(report, view)
+            if not self._options["fix"]:  # a run with fixes says itself what is left to fix
+                yield fixable_line(report)
 
     def _view(self, width: int, color: bool) -> View:
         from memlint.linter.rules import all_rules

@@ -31,6 +31,7 @@ warning[TOY101] flagged-call: this call is flagged, limit 3
   = see: https://memlint.readthedocs.io/rules/flagged-call/
 
 1 finding (1 warning) in 1 file.
+1 fixable with --fix.
 """
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 needs_terminal = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
@@ -112,6 +113,7 @@ def test_statistics(everything: Shell) -> None:
         "1  TOY103  light-call\n"
         "1  TOY202  likely-call\n"
         "6 findings (1 error, 4 warnings, 1 info) in 2 files.\n"
+        "3 fixable with --fix.\n"
     )
     with_json = everything.memlint("check", "--statistics", "--output-format", "json")
     assert len(json.loads(with_json.stdout)["findings"]) == 6
