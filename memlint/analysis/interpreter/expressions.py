@@ -88,9 +88,11 @@ class Expressions(Access):
         value = self.read(node.id)
         if value is not None:
             return value
-        if node.id not in BUILTINS:
-            self.frame.missed = True
-        return Ref(f"builtins.{node.id}")
+        if node.id in BUILTINS:
+            return Ref(f"builtins.{node.id}")
+        # What is bound later, or elsewhere (``from losses import *``).
+        self.frame.missed = True
+        return UNKNOWN
 
     def _formatted(self, node: ast.JoinedStr) -> Value:
         text = ""
