@@ -19,12 +19,14 @@ from memlint.analysis.values import (
     Bound,
     Const,
     Made,
+    Object,
     Sequence,
     Site,
     Value,
     alternatives,
     constants,
     deps_of,
+    devices_of,
     leaves,
     made_of,
     plain,
@@ -40,6 +42,8 @@ READS = READING_METHODS | READING_FUNCTIONS | {".format"}
 BACKWARD = frozenset({".backward", "torch.autograd.backward", ".manual_backward"})
 TRAINING = BACKWARD | {".zero_grad"}
 STEPS = frozenset({".step"})
+# What puts an object on a device that keeps its place.
+PLACING = frozenset({".to", ".cuda"})
 # What waits for all that was queued.
 EMPTYING = frozenset({"torch.cuda.synchronize", "torch.accelerator.synchronize"})
 _PICKS = frozenset(
@@ -105,6 +109,8 @@ class Reads:
 
     def note(self, call: Called) -> None:
         """Take note of one operation."""
+        if call.name in PLACING:
+            self.placed.update(_placed_by(call))
         if call.name in READS:
             self.reads.append(call)
         elif call.name in EMPTYING:
@@ -208,6 +214,17 @@ class Reads:
             is_tensor(one) or any(id(made.node) in self.losses for made in _made_by(one))
             for one in alternatives(value)
         )
+
+
+def _placed_by(move: Called) -> Iterator[Site]:
+    """The objects of unseen classes that a statement moves to CUDA: ``model.cuda()``."""
+    if not isinstance(move.statement, ast.Expr) or move.statement.value is not move.node:
+        return
+    given = move.args.get("device", 0)
+    if move.name == ".cuda" or "cuda" in knowledge.device_types(given) | devices_of(given):
+        for one in alternatives(move.receiver) if move.receiver is not None else ():
+            if isinstance(one, Object):
+                yield one.site
 
 
 def _is_schedule(step: Called) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from memlint.analysis import knowledge
 from memlint.analysis.axes import channels_last_format, contiguous
@@ -90,7 +91,8 @@ class Models(Layers):
         if name in ("register_buffer", "register_parameter") and len(args.positional) > 1:
             attribute = args.positional[0]
             if isinstance(attribute, Const) and isinstance(attribute.value, str):
-                self.heap.put(receiver, attribute.value, args.positional[1], strong=False)
+                held = _moving(args.positional[1])
+                self.heap.put(receiver, attribute.value, held, strong=False)
         if self.is_module(receiver):
             return self.module_method(receiver, name, args, node)
         self.note_unseen_call(receiver, args, node)
@@ -320,6 +322,14 @@ class Models(Layers):
         if not architecture.lower().startswith(ARCHITECTURES):
             return Object(cls, site)
         return Object(cls, site, (("network", Object(NETWORK, site)),))
+
+
+def _moving(value: Value) -> Value:
+    """A tensor that a module takes along to wherever it is moved."""
+    return join(
+        replace(one, devices=frozenset()) if isinstance(one, Tensor) else one
+        for one in alternatives(value)
+    )
 
 
 def _text(value: Value) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ModelPlaced, ProgramEnd, ProgramStart
 from memlint.analysis.sync_places import may_wait
-from memlint.analysis.syncs import EMPTYING, READS, STEPS, TRAINING, Reads, Wait
+from memlint.analysis.syncs import EMPTYING, PLACING, READS, STEPS, TRAINING, Reads, Wait
 from memlint.findings import Severity
 from memlint.rule import Draft, Needs, Related, Rule
 
@@ -125,7 +125,7 @@ class SyncInLoop(Rule):
         places=may_wait,
         callers=may_wait,
     )
-    calls = READS | TRAINING | STEPS | EMPTYING
+    calls = READS | TRAINING | STEPS | EMPTYING | PLACING
 
     def __init__(self, options: dict[str, object] | None = None) -> None:
         super().__init__(options)
