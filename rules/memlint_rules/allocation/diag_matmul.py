@@ -18,6 +18,7 @@ from memlint.analysis.diagonals import (
 )
 from memlint.analysis.edits import product_for
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
+from memlint.analysis.shown import shown
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import Made
 from memlint.findings import Applicability, Confidence, Severity
@@ -169,8 +170,8 @@ class DiagMatmul(Rule):
         rows = "rows" if factor.left else "columns"
         return self.finding(
             call.node,
-            f"this product with a diagonal matrix only scales {rows}, but makes a dense n x n "
-            "matrix and multiplies with all its zeros: n times the work and memory of a scaling",
+            f"{shown(call.node)} only scales {rows} by a diagonal matrix, but makes it as a dense "
+            "n x n one and multiplies with all its zeros: n times the work and memory of a scaling",
             "multiply with the vector: `d[:, None] * M` scales rows, `M * d` columns",
             confidence=Confidence.HIGH if rank_of_array(factor.vector) == 1 else Confidence.MEDIUM,
             related=[Related(factor.maker.node, "the diagonal matrix is made here")],
@@ -185,8 +186,8 @@ class DiagMatmul(Rule):
         )
         return self.finding(
             call.node,
-            f"the product computes n x n numbers, of which only {used} is used: n times the work "
-            "and memory",
+            f"the product {shown(product.node)} computes n x n numbers, of which only {used} is "
+            "used: n times the work and memory",
             help,
             confidence=Confidence.HIGH,
             related=[Related(product.node, "the product")],

@@ -12,6 +12,7 @@ from memlint.analysis.attention_sizes import is_chunked, is_learned, is_short
 from memlint.analysis.chains import MATMUL, PRODUCT, operation_of
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.fused_attention import is_meant, may_be_naive, replacement_text
+from memlint.analysis.shown import shown
 from memlint.analysis.uses import uses_in
 from memlint.analysis.weights_path import outputs_only
 from memlint.findings import Applicability, Confidence, Severity
@@ -144,9 +145,9 @@ class NaiveAttention(Rule):
             place = found.output.node  # a helper may compute the softmax of others too
         yield self.finding(
             place,
-            "this softmax of the products of queries and keys is written to memory only to be "
-            "multiplied with the values: scores and weights take queries x keys numbers for each "
-            "head, which grows with the square of the sequence",
+            f"{shown(found.softmax.node)}, over the products of queries and keys, is written to "
+            "memory only to be multiplied with the values: scores and weights take queries x keys "
+            "numbers for each head, which grows with the square of the sequence",
             HELP,
             confidence=Confidence.HIGH,
             related=[

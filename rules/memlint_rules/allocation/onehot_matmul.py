@@ -18,6 +18,7 @@ from memlint.analysis.one_hot import (
     written,
 )
 from memlint.analysis.one_hot_places import may_multiply, may_multiply_elsewhere
+from memlint.analysis.shown import shown
 from memlint.analysis.uses import Uses, attributes_set, uses_in
 from memlint.analysis.values import Absent, Value
 from memlint.findings import Applicability, Confidence, Severity
@@ -164,8 +165,8 @@ class OnehotMatmul(Rule):
     def _report(self, node: ast.AST, found: OneHot, fix: DraftFix | None) -> Draft:
         return self.finding(
             node,
-            "this product with a one-hot matrix picks rows: it makes a matrix of indices x "
-            "classes and multiplies with all its zeros, for what a lookup reads directly",
+            f"{shown(node)} picks rows by a one-hot matrix: it makes one of indices x classes and "
+            "multiplies with all its zeros, for what a lookup reads directly",
             "index the matrix, `W[i]`, or use `torch.nn.functional.embedding(i, W)`; for a linear "
             "layer, `nn.Embedding` (plus its bias)",
             confidence=Confidence.HIGH,

@@ -18,6 +18,7 @@ from memlint.analysis.copies_along_axes import (
 )
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
 from memlint.analysis.repetition_places import may_be_needless, repeats_parameters
+from memlint.analysis.shown import shown
 from memlint.analysis.uses import attributes_set, uses_in
 from memlint.analysis.values import Instance, Object
 from memlint.findings import Applicability, Confidence, Severity
@@ -184,13 +185,12 @@ class RepeatInsteadOfExpand(Rule):
                 yield self._report(call, found)
 
     def _report(self, call: Called, found: Repetition | None) -> Draft:
-        operation = "broadcast_to(...).copy()" if found is None else short(call.name)
         view = "broadcast_to" if _of_numpy(call) else "expand"
         return self.finding(
             call.node,
-            f"`{operation}` writes a copy of the same numbers along an axis of length 1, and what "
-            "reads it would take a broadcast view as well: memory and traffic of the whole result "
-            "for nothing",
+            f"{shown(call.node)} writes the same numbers again and again along an axis of length "
+            "1, and what reads them would take a broadcast view as well: memory and traffic of the "
+            "whole result for nothing",
             f"let the operand broadcast by itself, or use `{view}`, which makes a view; do not "
             "write to it in place",
             confidence=Confidence.HIGH,

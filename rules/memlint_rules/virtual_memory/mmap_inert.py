@@ -129,7 +129,7 @@ class MmapInert(Rule):
             if must_be(called.args.get("mmap"), True) and _is_surely_stream(path):
                 yield self.finding(
                     called.node,
-                    "mmap=True needs the path of a file: an open file or bytes raise ValueError",
+                    "`mmap=True` needs the path of a file: an open file or bytes raise ValueError",
                     "give `torch.load` the path",
                 )
             return
@@ -139,14 +139,14 @@ class MmapInert(Rule):
         if ending_of(path, node).endswith(".npz"):
             yield self.finding(
                 called.node,
-                "mmap_mode is ignored for an .npz archive: each member that is accessed is read "
+                "`mmap_mode` is ignored for an .npz archive: each member that is accessed is read "
                 "whole, and again on each access",
                 ONE_BY_ONE,
             )
         elif _is_surely_stream(path):
             yield self.finding(
                 called.node,
-                "mmap_mode needs the path of a file: an open file raises ValueError",
+                "`mmap_mode` needs the path of a file: an open file raises ValueError",
                 "give `np.load` the path",
             )
 
