@@ -48,9 +48,10 @@ class ImplicitFloat64(Rule):
 
     ## Why it is slow
 
-    float64 takes twice the memory, and makes float64 of all that it meets. Measured: adding two
-    arrays took 12.4 ms in float32 and 22.8 ms in float64. The copy to a GPU is twice as large,
-    and most GPUs compute float64 many times slower than float32.
+    float64 takes twice the memory, and makes float64 of all that it meets. Measured with NumPy
+    2.4 on an AMD Zen 4: adding two arrays of 16 million numbers took 13 ms in float32 and 24 ms
+    in float64. The copy to a GPU is twice as large, and most GPUs compute float64 many times
+    slower than float32.
 
     NumPy's defaults are float64, torch's are float32. Since NumPy 2 a scalar of NumPy counts with
     its dtype: `np.sqrt(2)` is float64, and so is a float32 array times it; `math.sqrt(2)`, `2.0`

@@ -49,8 +49,9 @@ class OnehotMatmul(Rule):
 
     The one-hot matrix has a row of n numbers for each index, 8 bytes each before the cast in
     torch, and the product multiplies all of them with `W` to add up one row. For 4096 indices
-    into 4000 rows of 128 numbers on a CPU, `one_hot(i).float() @ E` took 175 ms, `E[i]` 0.71 ms
-    and `F.embedding(i, E)` 0.23 ms; with numpy 137 against 0.6 ms.
+    into 4000 rows of 128 numbers on two cores of an AMD Zen 3 (PyTorch 2.14, NumPy 2.4),
+    `one_hot(i).float() @ E` took 175 ms, `E[i]` 0.71 ms and `F.embedding(i, E)` 0.23 ms; with
+    numpy 137 against 0.6 ms.
 
     ## When it is silent
 

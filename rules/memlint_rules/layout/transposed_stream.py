@@ -29,11 +29,12 @@ class TransposedStream(Rule):
     ## Why it is slow
 
     The view has the shape `[batch, tokens, width]`, but the neighbours in memory lie along the
-    tokens. A residual sum keeps the strides of its first operand, so that every normalization and
-    every linear layer of every block reads the stream along the slow axis, or copies it first. One
-    dense copy ahead of the stack does that once. On a stack like a ViT's it was 1.66 times as fast
-    with the copy (CPU); public reports say 3 to 4 % on NVIDIA and 8 to 31 % on AMD GPUs. It depends
-    on the sizes, so the rule is off by default: measure.
+    tokens. A residual sum keeps the strides of its first operand, so that every normalization
+    and every linear layer of every block reads the stream along the slow axis, or copies it
+    first. One dense copy ahead of the stack does that once. On a stack like a ViT's it was 1.66
+    times as fast with the copy (two cores of an AMD Zen 3, PyTorch 2.14); public reports say 3
+    to 4 % on NVIDIA and 8 to 31 % on AMD GPUs. It depends on the sizes, so the rule is off by
+    default: measure.
 
     ## When it is silent
 
