@@ -6,14 +6,25 @@ import ast
 import re
 from collections.abc import Iterator
 
-from memlint.analysis.casts import is_cast_at_once
+from memlint.analysis.casts import goes_into_doubles, is_cast_at_once
 from memlint.analysis.edits import call_with_keyword, followed_by
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.float64_places import may_be_float64
 from memlint.analysis.knowledge.float64 import STRONG_SCALARS
+from memlint.analysis.knowledge.kinds import dtype_of
 from memlint.analysis.precision import Precision, precision_of
 from memlint.analysis.uses import uses_in
-from memlint.analysis.values import Absent, Const, Made, Tensor, Value, alternatives, made_of
+from memlint.analysis.values import (
+    Absent,
+    Const,
+    Linear,
+    Made,
+    Tensor,
+    Value,
+    alternatives,
+    deps_of,
+    made_of,
+)
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Rule
 
@@ -27,6 +38,13 @@ SOURCE = re.compile(
     r"log|log2|log10|sin|cos|tan|tanh|float64|int64|power|prod)\s*\("
 )
 OPERATORS = tuple(f"operator.{name}" for name in ("add", "subtract", "multiply", "true_divide"))
+CALCULATIONS = frozenset({*OPERATORS, "operator.pow", "operator.floor_divide", "builtins.max",
+                          "builtins.min", "builtins.abs"})  # fmt: skip
+# What gives a number of Python, whatever it is given.
+NUMBERS = frozenset({"builtins.len", "builtins.int", "builtins.float"})
+# What gives an array of the dtype that it is given.
+ARRAYS = frozenset({"numpy.asarray", "numpy.array", "numpy.ascontiguousarray", "numpy.asanyarray"})
+DEPTH = 6
 WANTED = re.compile(
     r"set_default_dtype\(\s*(torch\.)?(float64|double)|set_default_tensor_type\([^)]*Double|"
     r"jax_enable_x64"
@@ -60,7 +78,8 @@ class ImplicitFloat64(Rule):
     ## When it is silent
 
     - the tensor is cast at once: `.float()`, `.to(torch.float32)`, `dtype=`;
-    - float64 was asked for by name, or is torch's default dtype in this program;
+    - float64 was asked for by name, is torch's default dtype in this program, or that of the
+      model that the tensor is given to;
     - the array's dtype is not known, or it holds integers;
     - the tensor is only written into another one, or compared in a test;
     - the value goes to `torch.linalg` and such, where the digits are needed.
@@ -145,7 +164,7 @@ class ImplicitFloat64(Rule):
         if not _is_array(array) or precision_of(array) is not Precision.DEFAULT:
             return
         uses = uses_in(self._tree)
-        if is_cast_at_once(called.node, uses):
+        if is_cast_at_once(called.node, uses) or goes_into_doubles(called.node, uses):
             return
         yield self.finding(
             called.node,
@@ -181,14 +200,24 @@ def _is_array(value: Value) -> bool:
     )
 
 
-def _is_single(value: Value) -> bool:
-    return all(
-        isinstance(one, Tensor)
-        and one.lib == "numpy"
-        and one.dtype == "float32"
-        and one.sizes != ()
-        for one in alternatives(value)
-    )
+def _is_single(value: Value, depth: int = DEPTH) -> bool:
+    """Whether a value is an array of float32, not a number."""
+    return depth > 0 and all(_one_is_single(one, depth) for one in alternatives(value))
+
+
+def _one_is_single(value: Value, depth: int) -> bool:
+    if isinstance(value, Tensor):
+        return value.lib == "numpy" and value.dtype == "float32" and value.sizes != ()
+    made = made_of(value)
+    if made is None:
+        return False
+    if made.name in ARRAYS:
+        return dtype_of(made.get("dtype", 1)) == "float32"
+    if made.name in OPERATORS and len(made.inputs) == 2:
+        kinds = {precision_of(one) for one in made.inputs}
+        single = any(_is_single(one, depth - 1) for one in made.inputs)
+        return single and kinds <= {Precision.SINGLE, Precision.WEAK}
+    return False
 
 
 def _promotes(value: Value) -> str:
@@ -208,7 +237,22 @@ def _promotes(value: Value) -> str:
 def _is_scalar(made: Made) -> bool:
     if made.name in ("numpy.float64", "numpy.int64"):
         return True
-    return bool(made.inputs) and all(isinstance(given, Const) for given in made.inputs)
+    return bool(made.inputs) and all(_is_number(given) for given in made.inputs)
+
+
+def _is_number(value: Value, depth: int = DEPTH) -> bool:
+    """Whether a value is a number of Python, or computed from such numbers."""
+    if isinstance(value, (Const, Linear)):
+        return True
+    made = made_of(value)
+    if made is None:
+        deps = deps_of(value)
+        return bool(deps) and all(one.kind == "size" for one in deps)
+    if depth == 0:
+        return False
+    if made.name in NUMBERS:
+        return True
+    return made.name in CALCULATIONS and all(_is_number(one, depth - 1) for one in made.inputs)
 
 
 def _fix(called: Called) -> DraftFix | None:
