@@ -15,18 +15,17 @@ from memlint.analysis import knowledge
 from memlint.analysis.events import Called, Enclosing
 from memlint.analysis.last_name import last_name
 from memlint.analysis.placement import is_tensor, on_cuda
+from memlint.analysis.placing import PLACING, placed_by
 from memlint.analysis.values import (
     Bound,
     Const,
     Made,
-    Object,
     Sequence,
     Site,
     Value,
     alternatives,
     constants,
     deps_of,
-    devices_of,
     leaves,
     made_of,
     plain,
@@ -42,8 +41,6 @@ READS = READING_METHODS | READING_FUNCTIONS | {".format"}
 BACKWARD = frozenset({".backward", "torch.autograd.backward", ".manual_backward"})
 TRAINING = BACKWARD | {".zero_grad"}
 STEPS = frozenset({".step"})
-# What puts an object on a device that keeps its place.
-PLACING = frozenset({".to", ".cuda"})
 # What waits for all that was queued.
 EMPTYING = frozenset({"torch.cuda.synchronize", "torch.accelerator.synchronize"})
 _PICKS = frozenset(
@@ -110,7 +107,7 @@ class Reads:
     def note(self, call: Called) -> None:
         """Take note of one operation."""
         if call.name in PLACING:
-            self.placed.update(_placed_by(call))
+            self.placed.update(placed_by(call))
         if call.name in READS:
             self.reads.append(call)
         elif call.name in EMPTYING:
@@ -214,17 +211,6 @@ class Reads:
             is_tensor(one) or any(id(made.node) in self.losses for made in _made_by(one))
             for one in alternatives(value)
         )
-
-
-def _placed_by(move: Called) -> Iterator[Site]:
-    """The objects of unseen classes that a statement moves to CUDA: ``model.cuda()``."""
-    if not isinstance(move.statement, ast.Expr) or move.statement.value is not move.node:
-        return
-    given = move.args.get("device", 0)
-    if move.name == ".cuda" or "cuda" in knowledge.device_types(given) | devices_of(given):
-        for one in alternatives(move.receiver) if move.receiver is not None else ():
-            if isinstance(one, Object):
-                yield one.site
 
 
 def _is_schedule(step: Called) -> bool:

@@ -221,7 +221,11 @@ class Expressions(Access):
         return Sequence(left.kind, None, element, left.site)
 
     def _array_operation(self, name: str, operands: tuple[Value, ...], node: ast.AST) -> Value:
-        lib = next((v.lib for v in operands if isinstance(v, Tensor)), "")
+        arrays = [v for v in operands if isinstance(v, Tensor)]
+        if all(map(_may_be_number, arrays)) and any(isinstance(v, Unknown) for v in operands):
+            # A number of NumPy's beside a tensor of torch gives a tensor of torch.
+            return Unknown(deps=frozenset().union(*map(deps_of, operands)))
+        lib = arrays[0].lib if arrays else ""
         args = Args(operands, {}, False)
         result = knowledge.call_function(
             f"{lib or 'torch'}.{name}", args, node, self.sites.at(node)
@@ -332,6 +336,10 @@ Expressions._HANDLERS = {
     ast.DictComp: lambda self, node: self._dict_comprehension(node),
     ast.Call: lambda self, node: self._call(node),
 }
+
+
+def _may_be_number(array: Tensor) -> bool:
+    return array.lib == "numpy" and not array.layout.rank
 
 
 def cuda_condition(value: Value) -> str:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ModelPlaced, ProgramEnd, ProgramStart
+from memlint.analysis.placing import PLACING
 from memlint.analysis.sync_places import may_wait
-from memlint.analysis.syncs import EMPTYING, PLACING, READS, STEPS, TRAINING, Reads, Wait
+from memlint.analysis.syncs import EMPTYING, READS, STEPS, TRAINING, Reads, Wait
 from memlint.findings import Severity
 from memlint.rule import Draft, Needs, Related, Rule
 
@@ -120,7 +121,7 @@ class SyncInLoop(Rule):
         {"cuda", "CUDA", "gpu", "GPU", "ccelerat", "Fabric", "lightning", "Trainer", "ignite"},
         {READ},
         {"for ", "while "},
-        units=[{"for ", "while "}, {READ}, {".to(", "cuda", "gpu", "device"}],
+        units=[{"for ", "while "}, {READ}, {".to(", "cuda", "gpu", "device", "prepare("}],
         nearest=True,
         places=may_wait,
         callers=may_wait,
