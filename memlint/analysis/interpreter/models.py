@@ -14,6 +14,7 @@ from memlint.analysis.interpreter.layers import CONVOLUTIONS, HELD, LAYER, NETWO
 from memlint.analysis.interpreter.machine import UNKNOWN, name_of, text_of
 from memlint.analysis.interpreter.records import ModelRecord
 from memlint.analysis.knowledge import Args
+from memlint.analysis.last_name import last_name
 from memlint.analysis.values import (
     Absent,
     Class,
@@ -174,6 +175,13 @@ class Models(Layers):
 
     def destination(self, name: str, args: Args) -> frozenset[str]:
         raise NotImplementedError
+
+    def _called(self, callee: Value, args: Args, node: ast.AST) -> Value:
+        if isinstance(callee, Function) and isinstance(callee.bound, Instance):
+            forward = isinstance(node, ast.Call) and last_name(node.func) == "forward"
+            if forward and callee.name.endswith(".forward") and self.is_module(callee.bound):
+                self._note_forward(callee.bound, self.traits_of(callee), args, node)
+        return super()._called(callee, args, node)
 
     def call_instance(self, callee: Value, args: Args, node: ast.AST) -> Value:
         """``model(x)``, or an object that can be called."""
