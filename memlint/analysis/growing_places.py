@@ -34,7 +34,8 @@ _JOIN = re.compile(rf"\b(?:{_NAMES})\b|\b[rc]_\s*\[|import\b.*\b(?:append|r_|c_)
 _JOIN_NAME = re.compile(rf"(?:{_NAMES}|append|r_|c_)$")
 _ALIAS = re.compile(
     rf"\b(?:{_NAMES}|append|r_|c_) as (\w+)|"
-    rf"\b(\w+) *= *(?:\w+\.)+(?:{_NAMES}|append|r_|c_) *(?:#.*)?$",
+    rf"\b(\w+) *= *(?:(?:functools\.)?partial\( *)?(?:\w+\.)+(?:{_NAMES}|append|r_|c_) *"
+    r"(?:,.*\) *)?(?:#.*)?$",
     re.MULTILINE,
 )
 # Methods that run without being named.
