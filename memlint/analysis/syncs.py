@@ -37,6 +37,7 @@ READING_FUNCTIONS = frozenset(
     {"builtins.float", "builtins.int", "builtins.bool", "builtins.print", "builtins.format",
      "builtins.str"}
 )  # fmt: skip
+TRUTH = "builtins.bool"
 READS = READING_METHODS | READING_FUNCTIONS | {".format"}
 BACKWARD = frozenset({".backward", "torch.autograd.backward", ".manual_backward"})
 TRAINING = BACKWARD | {".zero_grad"}

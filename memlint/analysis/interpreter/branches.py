@@ -42,7 +42,7 @@ class Branches(Assignments):
     """Execution of statements with branches."""
 
     def _if(self, node: ast.If) -> None:
-        test = self.evaluate(node.test)
+        test = self._tested(node.test)
         if isinstance(test, Const):
             self.execute_body(node.body if test.value else node.orelse)
             return
@@ -72,6 +72,15 @@ class Branches(Assignments):
             frame.throttles += 1
         if cuda is not None and states[not cuda] is None:
             frame.without_cuda += 1
+
+    def _tested(self, node: ast.expr) -> Value:
+        value = self.evaluate(node)
+        self.note_truth(node, value)
+        return value
+
+    def _assert(self, node: ast.Assert) -> None:
+        self._tested(node.test)
+        self._refine(node.test, truth=True, certain=True)
 
     def _is_steady(self, test: ast.expr) -> bool:
         """Whether a condition comes out the same in every iteration of the loop around it."""
@@ -150,6 +159,7 @@ class Branches(Assignments):
         going_on = isinstance(node.op, ast.And)
         values = [self.evaluate(node.values[0])]
         for tested, operand in pairwise(node.values):
+            self.note_truth(tested, values[-1])
             if _calls(operand):
                 frame.throttles += throttles(tested, values[-1]) is going_on
                 frame.varied += not self._is_steady(tested)

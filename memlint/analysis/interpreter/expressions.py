@@ -238,6 +238,8 @@ class Expressions(Access):
 
     def _unary(self, node: ast.UnaryOp) -> Value:
         value = self.evaluate(node.operand)
+        if isinstance(node.op, ast.Not):
+            self.note_truth(node.operand, value)
         return self.operated(operator_name(node.op), node, (value,), self._unary_of(node, value))
 
     def _unary_of(self, node: ast.UnaryOp, value: Value) -> Value:
