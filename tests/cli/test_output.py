@@ -16,6 +16,7 @@ import jsonschema
 import pytest
 
 from tests.cli.conftest import Shell
+from tests.conftest import heed_interrupts
 
 FULL = """\
 warning[TOY101] flagged-call: this call is flagged, limit 3
@@ -182,6 +183,7 @@ def test_an_interrupt_ends_the_run_without_a_word(shell: Shell) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        preexec_fn=heed_interrupts,
     )
     wait_for_worker(shell, shell.folder / "started")
     os.killpg(process.pid, signal.SIGINT)
