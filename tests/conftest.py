@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def heed_interrupts() -> None:
-    """Let a process that is about to start be interrupted, which shells forbid in the background."""
+    """Let a process that starts be interrupted, which shells prevent in the background."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
