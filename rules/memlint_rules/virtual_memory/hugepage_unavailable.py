@@ -15,7 +15,13 @@ from memlint.rule import Draft, Needs, Rule
 
 MAP_HUGETLB = 0x40000
 JOINS = ("operator.bitwise_or", "operator.ibitwise_or")
-NUMBER = re.compile(r"\b(0[xX][\da-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|[1-9]\d[\d_]*)\b")
+DIGITS = r"{0}+(?:_{0}+)*"
+NUMBER = re.compile(
+    rf"\b(?:0[xX]{DIGITS.format('[0-9a-fA-F]')}|0[oO]{DIGITS.format('[0-7]')}|"
+    rf"0[bB]{DIGITS.format('[01]')}|[1-9]{DIGITS.format('[0-9]')})\b"
+)
+# So many names and operations at most lead to flags.
+FARTHEST = 64
 SHIFTED = re.compile(r"<<\s*18\b|\b2\s*\*\*\s*18\b")
 
 
@@ -127,29 +133,38 @@ class HugepageUnavailable(Rule):
         calls = uses.calls_of(scope.name)
         return bool(calls) and all(error_is_expected(uses.scope_of(one), one) for one in calls)
 
-    def _asks_for_reserved(self, flags: ast.expr, met: frozenset[str] = frozenset()) -> bool:
-        if isinstance(flags, ast.BinOp) and isinstance(flags.op, ast.BitAnd):
-            return False  # what is left of a mask is not known
-        return any(self._is_flag(node, met) for node in ast.walk(flags))
-
-    def _is_flag(self, node: ast.AST, met: frozenset[str]) -> bool:
-        match node:
-            case ast.Constant(value=int(number)) if type(number) is int:
-                return _has_flag(number)
-            case ast.Name(id=name) | ast.Attribute(attr=name):
-                return name.endswith("MAP_HUGETLB") or self._is_named_number(name, met)
+    def _asks_for_reserved(self, flags: ast.expr) -> bool:
+        """Whether flags are written with the one for huge pages, or with a name of such flags."""
+        waiting, met = [flags], set[str]()
+        while waiting and len(met) <= FARTHEST:
+            one = waiting.pop()
+            if isinstance(one, ast.BinOp) and isinstance(one.op, ast.BitAnd):
+                continue  # what is left of a mask is not known
+            for node in ast.walk(one):
+                if _is_flag(node):
+                    return True
+                name = getattr(node, "id", getattr(node, "attr", ""))
+                if name.isupper() and name not in met:
+                    met.add(name)
+                    waiting.extend(self._given_to(name))
         return False
 
-    def _is_named_number(self, name: str, met: frozenset[str]) -> bool:
-        """Whether a name of the module is bound to flags with this one."""
-        if name in met or not name.isupper():
-            return False
-        return any(
-            isinstance(one, ast.Assign)
-            and any(isinstance(t, ast.Name) and t.id == name for t in one.targets)
-            and self._asks_for_reserved(one.value, met | {name})
-            for one in self._tree.body
-        )
+    def _given_to(self, name: str) -> Iterator[ast.expr]:
+        """What the module binds a name to."""
+        for one in self._tree.body:
+            if isinstance(one, ast.Assign) and any(
+                isinstance(target, ast.Name) and target.id == name for target in one.targets
+            ):
+                yield one.value
+
+
+def _is_flag(node: ast.AST) -> bool:
+    match node:
+        case ast.Constant(value=int(number)) if type(number) is int:
+            return _has_flag(number)
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name.endswith("MAP_HUGETLB")
+    return False
 
 
 def _holds_flag(flags: Value) -> bool:
@@ -158,7 +173,15 @@ def _holds_flag(flags: Value) -> bool:
 
 
 def _one_holds_flag(flags: Value) -> bool:
-    if isinstance(flags, Const):
-        return type(flags.value) is int and _has_flag(flags.value)
-    made = made_of(flags)
-    return made is not None and made.name in JOINS and any(map(_holds_flag, made.inputs))
+    waiting, met = [flags], set[int]()
+    while waiting and len(met) <= FARTHEST:
+        one = waiting.pop()
+        if isinstance(one, Const):
+            if type(one.value) is int and _has_flag(one.value):
+                return True
+            continue
+        made = made_of(one)
+        if made is not None and made.name in JOINS and id(made) not in met:
+            met.add(id(made))
+            waiting.extend(made.inputs)
+    return False
