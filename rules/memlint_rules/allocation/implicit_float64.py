@@ -13,6 +13,7 @@ from memlint.analysis.float64_places import may_be_float64
 from memlint.analysis.knowledge.float64 import STRONG_SCALARS
 from memlint.analysis.knowledge.kinds import dtype_of
 from memlint.analysis.precision import Precision, precision_of
+from memlint.analysis.shown import shown
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import (
     Absent,
@@ -166,10 +167,11 @@ class ImplicitFloat64(Rule):
         uses = uses_in(self._tree)
         if is_cast_at_once(called.node, uses) or goes_into_doubles(called.node, uses):
             return
+        given = called.node.args if isinstance(called.node, ast.Call) else []
         yield self.finding(
             called.node,
-            "the array is float64, NumPy's default, and so is the tensor: twice the memory, and "
-            "float64 for all that is computed with it",
+            f"{shown(given[0]) if given else 'the array'} is float64, NumPy's default, and so is "
+            "the tensor: twice the memory, and float64 for all that is computed with it",
             "make the array with `dtype=np.float32`, or cast the tensor with `.float()` at once",
             fix=_fix(called),
         )

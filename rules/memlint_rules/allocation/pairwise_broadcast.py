@@ -9,6 +9,7 @@ from typing import ClassVar
 from memlint.analysis.chains import mades, operation_of, short
 from memlint.analysis.events import Called
 from memlint.analysis.pairwise import difference, is_small
+from memlint.analysis.shown import shown
 from memlint.analysis.values import Made, Tensor, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
@@ -104,8 +105,8 @@ class PairwiseBroadcast(Rule):
         torch = _lib(pairs) == "torch"
         yield self.finding(
             call.node,
-            "all pairs of rows are subtracted into one temporary of N x M x D numbers, of which "
-            "N x M sums are wanted",
+            f"{shown(pairs.node)} subtracts all pairs of rows into one temporary of N x M x D "
+            "numbers, of which N x M sums are wanted",
             "use `torch.cdist(a, b)`"
             if torch
             else "use `scipy.spatial.distance.cdist(a, b)`, or `aa + bb - 2 * a @ b.T` where "

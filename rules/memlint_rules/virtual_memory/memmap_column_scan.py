@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.files import is_number, mapping_of, row_bytes
 from memlint.analysis.linear import linear
+from memlint.analysis.shown import shown
 from memlint.analysis.uses import Use, uses_in
 from memlint.analysis.values import (
     Absent,
@@ -113,8 +114,8 @@ class MemmapColumnScan(Rule):
             return
         yield self.finding(
             called.node,
-            "a column of a file that is mapped row by row: every row is touched, so that with "
-            "rows of a page (4 KiB) or more about the whole file is read",
+            f"{shown(called.node)} reads columns of a file that is mapped row by row: every row "
+            "is touched, so that with rows of a page (4 KiB) or more about the whole file is read",
             "read blocks of rows, `x[a:b]`, and take the column of each; or store the file "
             "transposed",
             confidence=Confidence.HIGH if row_bytes(made) is not None else Confidence.MEDIUM,
