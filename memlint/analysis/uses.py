@@ -19,6 +19,8 @@ from memlint.analysis.walking import children, walk
 _TRIES: tuple[type[ast.Try], ...] = (ast.Try, getattr(ast, "TryStar", ast.Try))
 # Statements after which the next one runs, and that bind names as such alone.
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Assert, ast.Delete)
+# Loops too are followed by the next statement, whether or not what is in them leaves them.
+_PASSED = (*_SIMPLE, ast.For, ast.AsyncFor, ast.While)
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _Names: TypeAlias = tuple[ast.Name, ...]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -383,7 +385,7 @@ class _Reach:
         return alive
 
     def _step(self, node: ast.AST, alive: bool) -> bool:
-        if isinstance(node, _SIMPLE) and not self._mentions.speaks_of(node, self._name):
+        if isinstance(node, _PASSED) and not self._mentions.speaks_of(node, self._name):
             return alive
         if isinstance(node, _TRIES):
             return self._try(node, alive)
