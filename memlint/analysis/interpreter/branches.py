@@ -13,7 +13,7 @@ from memlint.analysis.interpreter.machine import UNKNOWN
 from memlint.analysis.interpreter.optional import without_stand_ins
 from memlint.analysis.interpreter.refine import refinements
 from memlint.analysis.interpreter.state import Variables, merge
-from memlint.analysis.interpreter.throttle import steady, throttles
+from memlint.analysis.interpreter.throttle import attributes_set_later, steady, throttles
 from memlint.analysis.knowledge import Args
 from memlint.analysis.last_name import last_name
 from memlint.analysis.values import (
@@ -43,7 +43,7 @@ class Branches(Assignments):
 
     def _if(self, node: ast.If) -> None:
         test = self._tested(node.test)
-        if isinstance(test, Const):
+        if isinstance(test, Const) and not self._may_change(node.test):
             self.execute_body(node.body if test.value else node.orelse)
             return
         if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
@@ -72,6 +72,20 @@ class Branches(Assignments):
             frame.throttles += 1
         if cuda is not None and states[not cuda] is None:
             frame.without_cuda += 1
+
+    def _may_change(self, test: ast.expr) -> bool:
+        """Whether a condition asks for an attribute that a method sets once the object is made,
+        and that others may have called by then."""
+        receiver = self.frame.receiver
+        if not isinstance(receiver, Instance):
+            return False
+        return any(
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "self"
+            and node.attr in attributes_set_later(receiver.cls.node)
+            for node in walk(test)
+        )
 
     def _tested(self, node: ast.expr) -> Value:
         value = self.evaluate(node)
