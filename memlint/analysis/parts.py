@@ -56,7 +56,8 @@ TENSOR_FUNCTIONS = frozenset(
                  "nn.functional.relu", "nn.functional.gelu", "nn.functional.interpolate",
                  "nn.functional.one_hot", "nn.functional.linear", "nn.functional.embedding",
                  "nn.functional.conv1d", "nn.functional.conv2d", "nn.functional.conv3d",
-                 "fft.fft", "fft.rfft", "fft.fft2", "fft.rfft2")
+                 "fft.fft", "fft.rfft", "fft.fft2", "fft.rfft2", "nn.Parameter",
+                 "nn.parameter.Parameter")
 )  # fmt: skip
 # What gives a view of all, or the same tensor.
 SAME = frozenset(

@@ -45,6 +45,8 @@ CALCULATIONS = frozenset({*OPERATORS, "operator.pow", "operator.floor_divide", "
 NUMBERS = frozenset({"builtins.len", "builtins.int", "builtins.float"})
 # What gives an array of the dtype that it is given.
 ARRAYS = frozenset({"numpy.asarray", "numpy.array", "numpy.ascontiguousarray", "numpy.asanyarray"})
+# Makers whose dtype can be given by its name alone.
+MAKING = frozenset(f"numpy.{name}" for name in ("linspace", "logspace", "geomspace", "tri", "eye"))
 DEPTH = 6
 WANTED = re.compile(
     r"set_default_dtype\(\s*(torch\.)?(float64|double)|set_default_tensor_type\([^)]*Double|"
@@ -208,11 +210,13 @@ def _is_single(value: Value, depth: int = DEPTH) -> bool:
 
 
 def _one_is_single(value: Value, depth: int) -> bool:
-    if isinstance(value, Tensor):
-        return value.lib == "numpy" and value.dtype == "float32" and value.sizes != ()
     made = made_of(value)
+    if isinstance(value, Tensor) and (value.dtype is not None or made is None):
+        return value.lib == "numpy" and value.dtype == "float32" and value.sizes != ()
     if made is None:
         return False
+    if made.name in MAKING:
+        return dtype_of(made.get("dtype")) == "float32"
     if made.name in ARRAYS:
         return dtype_of(made.get("dtype", 1)) == "float32"
     if made.name in OPERATORS and len(made.inputs) == 2:
@@ -239,7 +243,26 @@ def _promotes(value: Value) -> str:
 def _is_scalar(made: Made) -> bool:
     if made.name in ("numpy.float64", "numpy.int64"):
         return True
-    return bool(made.inputs) and all(_is_number(given) for given in made.inputs)
+    written = made.node.args if isinstance(made.node, ast.Call) else []
+    return bool(made.inputs) and (
+        all(map(_is_number, made.inputs)) or all(map(_is_written_number, written))
+    )
+
+
+def _is_written_number(node: ast.expr) -> bool:
+    """Whether an expression is one of numbers and constants: ``2 / np.pi``."""
+    match node:
+        case ast.Constant(value=value):
+            return type(value) in (int, float)
+        case ast.BinOp(left=left, right=right):
+            return _is_written_number(left) and _is_written_number(right)
+        case ast.UnaryOp(operand=operand):
+            return _is_written_number(operand)
+        case ast.Attribute(value=ast.Name(id="np" | "numpy" | "math"), attr=name):
+            return name in ("pi", "e", "euler_gamma", "tau")
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="math"))):
+            return True
+    return False
 
 
 def _is_number(value: Value, depth: int = DEPTH) -> bool:

@@ -124,7 +124,7 @@ class SaveViewStorage(Rule):
         for part in parts:
             if part.base_kept or sum(part.shares_with(other) for other in parts) > 1:
                 continue
-            if self._is_gathered(part.node, called.node):
+            if self._is_gathered(part.node, called):
                 continue
             where = "sent with" if called.name in SENDERS else "written with"
             place = _place(part, node)
@@ -138,11 +138,14 @@ class SaveViewStorage(Rule):
             )
             return
 
-    def _is_gathered(self, part: ast.AST, call: ast.AST) -> bool:
+    def _is_gathered(self, part: ast.AST, called: Called) -> bool:
         """Whether a loop that is over by then takes the parts: together they may be all."""
         uses = uses_in(self._tree)
-        around = set(map(id, uses.ancestors(call)))
-        return any(isinstance(one, LOOPS) and id(one) not in around for one in uses.ancestors(part))
+        running = set(map(id, uses.ancestors(called.node)))
+        running |= {id(one.loop.node) for one in called.context.loops}
+        return any(
+            isinstance(one, LOOPS) and id(one) not in running for one in uses.ancestors(part)
+        )
 
     def _goes_to_process(self, called: Called) -> bool:
         receiver = called.receiver

@@ -15,7 +15,7 @@ from memlint.analysis.files import (
     opened_archive,
 )
 from memlint.analysis.mapping_places import may_map_in_vain
-from memlint.analysis.uses import uses_in
+from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import Absent, Const, Value, deps_of, may_be, must_be
 from memlint.findings import Confidence
 from memlint.rule import Draft, Needs, Rule
@@ -173,6 +173,8 @@ class MmapInert(Rule):
         made = None if source is None else mapping_of(source)
         if made is None or is_written(made) or called.context.conditional:
             return
+        if _is_chosen(called.node, uses_in(self._tree)):
+            return
         if called.name == ".astype" and not isinstance(called.args.get("copy", 4), Absent):
             return
         if called.name == "numpy.array" and not isinstance(called.args.get("copy"), Absent):
@@ -199,6 +201,20 @@ class MmapInert(Rule):
             f"read it once before, or {ONE_BY_ONE}",
             confidence=Confidence.HIGH,
         )
+
+
+def _is_chosen(node: ast.AST, uses: Uses) -> bool:
+    """Whether an expression decides if this part of it is evaluated."""
+    inner = node
+    for above in uses.ancestors(node):
+        if isinstance(above, ast.stmt):
+            return False
+        if isinstance(above, ast.IfExp) and inner is not above.test:
+            return True
+        if isinstance(above, ast.BoolOp) and inner is not above.values[0]:
+            return True
+        inner = above
+    return False
 
 
 def _is_surely_stream(value: Value) -> bool:
