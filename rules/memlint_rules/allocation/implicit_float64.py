@@ -211,6 +211,8 @@ def _is_single(value: Value, depth: int = DEPTH) -> bool:
 
 def _one_is_single(value: Value, depth: int) -> bool:
     made = made_of(value)
+    if made is not None and _is_promoted(made, depth):
+        return False
     if isinstance(value, Tensor) and (value.dtype is not None or made is None):
         return value.lib == "numpy" and value.dtype == "float32" and value.sizes != ()
     if made is None:
@@ -224,6 +226,16 @@ def _one_is_single(value: Value, depth: int) -> bool:
         single = any(_is_single(one, depth - 1) for one in made.inputs)
         return single and kinds <= {Precision.SINGLE, Precision.WEAK}
     return False
+
+
+def _is_promoted(made: Made, depth: int) -> bool:
+    """Whether an operation made float64 of a float32 array already: that was told there."""
+    if depth == 0 or made.name not in OPERATORS:
+        return False
+    if any(map(_promotes, made.inputs)):
+        return True
+    inner = (made_of(one) for one in made.inputs)
+    return any(_is_promoted(one, depth - 1) for one in inner if one is not None)
 
 
 def _promotes(value: Value) -> str:
