@@ -97,7 +97,7 @@ def parts_of(payload: Value) -> Iterator[Part]:
             if found is not None:
                 yield found
             elif (made := made_of(one)) is not None:
-                yield Part(made.node, one, made.node, certain=False, base_kept=True)
+                yield Part(made.node, one, _origin(one), certain=False, base_kept=True)
 
 
 def _opened(value: Value, depth: int = 0) -> Iterator[Value]:
@@ -144,10 +144,24 @@ def part_of(value: Value) -> Part | None:
         if narrowed and tensor:
             if _is_small(base) or node is None:
                 return None
-            inner = made_of(base)
-            origin = inner.node if inner is not None else None
-            return Part(node, base, origin, certain=isinstance(base, Tensor))
+            return Part(node, base, _origin(base), certain=isinstance(base, Tensor))
         made = made_of(base)
+    return None
+
+
+def _origin(value: Value) -> ast.AST | None:
+    """The expression that made the storage of a value, as far as views can be followed back."""
+    made = made_of(value)
+    for _ in range(DEPTH):
+        if made is None:
+            return None
+        viewed = made.name in SAME or (
+            made.name == "operator.getitem" and narrows(made) is not None
+        )
+        inner = made_of(made.inputs[0]) if viewed and made.inputs else None
+        if inner is None:
+            return made.node
+        made = inner
     return None
 
 
