@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.guards import error_is_expected
+from memlint.analysis.named_values import written
 from memlint.analysis.uses import FUNCTIONS, uses_in
 from memlint.analysis.values import Const, Value, alternatives, made_of
 from memlint.findings import Severity
@@ -135,7 +136,7 @@ class HugepageUnavailable(Rule):
 
     def _asks_for_reserved(self, flags: ast.expr) -> bool:
         """Whether flags are written with the one for huge pages, or with a name of such flags."""
-        waiting, met = [flags], set[str]()
+        waiting, met = [written(flags, uses_in(self._tree))], set[str]()
         while waiting and len(met) <= FARTHEST:
             one = waiting.pop()
             if isinstance(one, ast.BinOp) and isinstance(one.op, ast.BitAnd):

@@ -15,6 +15,7 @@ from memlint.analysis.files import (
     opened_archive,
 )
 from memlint.analysis.mapping_places import may_map_in_vain
+from memlint.analysis.named_values import written
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import Absent, Const, Value, deps_of, may_be, must_be
 from memlint.findings import Confidence
@@ -142,7 +143,9 @@ class MmapInert(Rule):
         mode = called.args.get("mmap_mode", 1)
         if isinstance(mode, Absent) or may_be(mode, None):
             return
-        if ending_of(path, self._written(node)).endswith(".npz"):
+        if node is not None:
+            node = written(node, uses_in(self._tree))
+        if ending_of(path, node).endswith(".npz"):
             yield self.finding(
                 called.node,
                 "`mmap_mode` is ignored for an .npz archive: each member that is accessed is read "
@@ -155,18 +158,6 @@ class MmapInert(Rule):
                 "`mmap_mode` needs the path of a file: an open file raises ValueError",
                 "give `np.load` the path",
             )
-
-    def _written(self, node: ast.expr | None) -> ast.expr | None:
-        """The expression of a path, also where a name was given to it before."""
-        if not isinstance(node, ast.Name):
-            return node
-        bound = [
-            one
-            for one in ast.walk(uses_in(self._tree).scope_of(node))
-            if isinstance(one, ast.Name) and one.id == node.id and isinstance(one.ctx, ast.Store)
-        ]
-        above = uses_in(self._tree).parent(bound[0]) if len(bound) == 1 else None
-        return above.value if isinstance(above, ast.Assign) else node
 
     def _copied(self, called: Called) -> Iterator[Draft]:
         source = called.receiver if called.receiver is not None else called.args.get("object", 0)
