@@ -200,7 +200,7 @@ def _leaves(outcome: Outcome, function: Function) -> bool:
 def _calls_of(name: str, source: str) -> tuple[_Site, ...]:
     """The calls that may be of a function with this name."""
     named = re.compile(rf"(?<!def )\b{name}\b")
-    if name not in _UNNAMED and named.search(source) is None:
+    if name not in _UNNAMED and (source.count(name) < 2 or named.search(source) is None):
         return ()
     calls = _calls(source)
     if name not in _UNNAMED and re.search(named.pattern + r"(?!\s*\()", source) is None:
