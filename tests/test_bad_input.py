@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import heed_interrupts
 from tests.packs import FLAG_PACK, environment
 
 MEMLINT = Path(sys.executable).with_name("memlint")
@@ -322,6 +323,7 @@ def test_interruption_ends_the_run_quietly(project: Path) -> None:
     process = subprocess.Popen(
         [MEMLINT, "check", *FLAG], cwd=project, env=environment(FLAG_PACK),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        preexec_fn=heed_interrupts,
     )  # fmt: skip
     try:
         for _ in range(600):

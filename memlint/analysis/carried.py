@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import IntEnum, auto
 
 from memlint.analysis.walking import walk
 
@@ -18,13 +18,13 @@ TRIES: tuple[type[ast.Try], ...] = (ast.Try, getattr(ast, "TryStar", ast.Try))
 PASSES = 3
 
 
-class How(Enum):
+class How(IntEnum):
     """How a value comes from what a variable held: unchanged, longer, or a part of it."""
 
-    KEPT = "kept"
-    GROWN = "grown"
-    CUT = "cut"
-    FRESH = "fresh"
+    KEPT = auto()
+    GROWN = auto()
+    CUT = auto()
+    FRESH = auto()
 
 
 Origin = tuple[str, How]
@@ -375,16 +375,25 @@ def _without_first(origins: Origins, other: Origins) -> Origins:
 
 
 def _join(states: Iterable[State | None]) -> State | None:
-    live = [state for state in states if state is not None]
-    if not live:
-        return None
-    paths = dict.fromkeys(path for state in live for path in state)
-    return {
-        path: frozenset[Origin]().union(
-            *(state.get(path, frozenset({(path, How.KEPT)})) for state in live)
-        )
-        for path in paths
-    }
+    joined: State | None = None
+    for state in states:
+        if joined is None:
+            joined = None if state is None else dict(state)
+        elif state is not None:
+            _join_into(joined, state)
+    return joined
+
+
+def _join_into(joined: State, state: State) -> None:
+    for path, origins in state.items():
+        known = joined.get(path)
+        if known is None:
+            joined[path] = origins | {(path, How.KEPT)}
+        elif known is not origins:
+            joined[path] = known | origins
+    for path, known in joined.items():
+        if path not in state:
+            joined[path] = known | {(path, How.KEPT)}
 
 
 def _forgive(state: State, before: State) -> None:
@@ -397,7 +406,7 @@ def _forgive(state: State, before: State) -> None:
 def _forgive_beside_growth(state: State, other: State) -> None:
     """``if cache is not None: k = cat([cache, k])``: without a cache, the first ``k`` begins it."""
     for path, origins in state.items():
-        if FRESH in origins and any(how is How.GROWN for _, how in other.get(path, NEW)):
+        if FRESH in origins and any(how is How.GROWN for _, how in other.get(path, ())):
             state[path] = origins - NEW
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from memlint.analysis.uses import Use, Uses
+from memlint.analysis.uses import Use, Uses, dotted
 
 CASTS = frozenset(
     {"float", "half", "bfloat16", "double", "int", "long", "short", "bool", "byte", "char", "type",
@@ -69,6 +69,31 @@ def _casts_argument(use: Use) -> bool:
     if use.name.rpartition(".")[2] in ("FloatTensor", "Tensor", "HalfTensor", "len", "print"):
         return True
     return any(k.arg == "dtype" for k in call.keywords)
+
+
+def goes_into_doubles(node: ast.expr, uses: Uses) -> bool:
+    """Whether a tensor is given to a model that was turned into float64."""
+    taken = {use.name for use in uses.of(node) if use.kind == "argument" and use.name}
+    return bool(taken) and bool(taken & _doubled(uses))
+
+
+def _doubled(uses: Uses) -> set[str]:
+    """The names of what the program turns into float64."""
+    found: set[str] = set()
+    for call in (*uses.calls_of("double"), *uses.calls_of("to")):
+        if not isinstance(call.func, ast.Attribute):
+            continue
+        if call.func.attr == "to" and not _DOUBLE.search(ast.unparse(call)):
+            continue
+        found.add(dotted(call.func.value))
+        found.update(uses.names_of(call))
+        above = uses.parent(call)
+        if isinstance(above, ast.Assign):
+            found.update(map(dotted, above.targets))
+    return found - {""}
+
+
+_DOUBLE = re.compile(r"\b(torch\.)?(float64|double)\b")
 
 
 def _names_dtype(call: ast.AST) -> bool:

@@ -145,6 +145,13 @@ def names_behind(name: str, source: str) -> frozenset[str]:
     return frozenset({name}).union(near, *(settings.get(one, ()) for one in near))
 
 
+def is_named_again(name: str, source: str) -> bool:
+    """Whether a word occurs more than once: it is named where it is not defined."""
+    if not name or source.count(name) < 2:
+        return False
+    return len(re.findall(rf"\b{name}\b", source)) > 1
+
+
 @lru_cache(maxsize=4)
 def _settings(source: str) -> dict[str, frozenset[str]]:
     """The names in what is assigned to each name, and in what loops that set it are over."""

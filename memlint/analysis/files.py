@@ -60,7 +60,7 @@ def ending_of(value: Value, node: ast.expr | None = None) -> str:
             return ending_of(one.facts[-1][1])
         made = made_of(one)
         if made is not None and made.name in _JOINING and made.inputs:
-            return ending_of(made.inputs[-1])
+            return ending_of(made.inputs[-1], _last_part(made.node))
     match node:
         case ast.JoinedStr(values=[*_, ast.Constant(value=str(text))]):
             return text
@@ -71,6 +71,14 @@ def ending_of(value: Value, node: ast.expr | None = None) -> str:
         case ast.Call(args=[*_, ast.JoinedStr() | ast.Constant() as last]):
             return ending_of(value, last)
     return ""
+
+
+def _last_part(node: ast.AST) -> ast.expr | None:
+    """What a path is joined with at last, where it stands in the expression."""
+    match node:
+        case ast.Call(args=[*_, last], keywords=[]) | ast.BinOp(right=last):
+            return last
+    return None
 
 
 _JOINING = frozenset({"operator.true_divide", "operator.add", "os.path.join"})

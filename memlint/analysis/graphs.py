@@ -109,8 +109,7 @@ def _hands_on(made: Made) -> bool:
         return True
     if name.startswith(("torch.nn.functional.", "torch.nn.")):
         return True
-    # A name that nothing in the file defines (``from losses import *``) reads as a builtin one.
-    if name == "call" or name.startswith((".", "builtins.")):
+    if name == "call" or name.startswith("."):
         return isinstance(made.node, ast.Call) and bool(LOSS.search(last_name(made.node)))
     return False
 

@@ -34,7 +34,8 @@ _JOIN = re.compile(rf"\b(?:{_NAMES})\b|\b[rc]_\s*\[|import\b.*\b(?:append|r_|c_)
 _JOIN_NAME = re.compile(rf"(?:{_NAMES}|append|r_|c_)$")
 _ALIAS = re.compile(
     rf"\b(?:{_NAMES}|append|r_|c_) as (\w+)|"
-    rf"\b(\w+) *= *(?:\w+\.)+(?:{_NAMES}|append|r_|c_) *(?:#.*)?$",
+    rf"\b(\w+) *= *(?:(?:functools\.)?partial\( *)?(?:\w+\.)+(?:{_NAMES}|append|r_|c_) *"
+    r"(?:,.*\) *)?(?:#.*)?$",
     re.MULTILINE,
 )
 # Methods that run without being named.
@@ -199,7 +200,7 @@ def _leaves(outcome: Outcome, function: Function) -> bool:
 def _calls_of(name: str, source: str) -> tuple[_Site, ...]:
     """The calls that may be of a function with this name."""
     named = re.compile(rf"(?<!def )\b{name}\b")
-    if name not in _UNNAMED and named.search(source) is None:
+    if name not in _UNNAMED and (source.count(name) < 2 or named.search(source) is None):
         return ()
     calls = _calls(source)
     if name not in _UNNAMED and re.search(named.pattern + r"(?!\s*\()", source) is None:

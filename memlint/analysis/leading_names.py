@@ -89,6 +89,8 @@ def called_otherwise(source: str, names: frozenset[str]) -> bool:
 def arguments_of_calls(source: str, name: str) -> Iterator[str]:
     """What a source hands to a function of its own, as text."""
     code = code_of(source)
+    if code.count(f"{name}(") == code.count(f"def {name}("):
+        return
     for call in re.finditer(rf"(?<!def )\b{name}\(", code):
         at, depth = call.end(), 1
         while depth and at < min(len(code), call.end() + _LONGEST):

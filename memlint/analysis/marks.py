@@ -174,14 +174,12 @@ class MarkWalk:
                 self._bind(generator.target, self._value(generator.iter))
                 for condition in generator.ifs:
                     self._value(condition)
-        for child in children(node):
-            if isinstance(child, ast.expr):
-                self._below[child] = self._value(child)
-            elif isinstance(child, ast.keyword):
-                self._below[child.value] = self._value(child.value)
+        below = _expressions_below(node)
+        for child in below:
+            self._below[child] = self._value(child)
         marks = self._step(node, self._marks_below)
         if marks is None:
-            marks = self._by_default(node)
+            marks = self._by_default(node, below)
         if isinstance(node, ast.NamedExpr):
             self._bind(node.target, marks)
         if (
@@ -197,7 +195,7 @@ class MarkWalk:
     def _marks_below(self, node: ast.expr) -> Marks:
         return self._below.get(node, NONE)
 
-    def _by_default(self, node: ast.expr) -> Marks:
+    def _by_default(self, node: ast.expr, below: Iterable[ast.expr]) -> Marks:
         if isinstance(node, ast.Name):
             return self._held(node.id)
         if isinstance(node, ast.Attribute) and (path := path_of(node)):
@@ -207,15 +205,23 @@ class MarkWalk:
         if isinstance(node, ast.Subscript):
             return self._below.get(node.value, NONE)
         found = NONE
-        for child in children(node):
-            inner = child.value if isinstance(child, ast.keyword) else child
-            if isinstance(inner, ast.expr):
-                found |= self._below.get(inner, NONE)
+        for child in below:
+            marks = self._below.get(child, NONE)
+            if marks:
+                found = found | marks if found else marks
         return found
 
     def _held(self, path: str) -> Marks:
         held = self.state.get(path)
         return frozenset({OUTER + path}) if held is None else held
+
+
+def _expressions_below(node: ast.expr) -> list[ast.expr]:
+    """The expressions right below one, with those that keywords give."""
+    if isinstance(node, (ast.Name, ast.Constant)):
+        return []
+    found = (one.value if isinstance(one, ast.keyword) else one for one in children(node))
+    return [one for one in found if isinstance(one, ast.expr)]
 
 
 def _joined(state: State, other: State) -> State:

@@ -32,10 +32,32 @@ SPLITS = frozenset(
                  "hsplit", "vsplit")
     for prefix in (".", "torch.")
 )  # fmt: skip
+# Of what these give, a number picks one of several arrays.
+TUPLES = frozenset(
+    f"numpy.{name}"
+    for name in ("where", "nonzero", "unique", "meshgrid", "histogram", "histogram2d", "gradient",
+                 "split", "array_split", "hsplit", "vsplit", "unravel_index", "polyfit", "ogrid",
+                 "linalg.lstsq", "linalg.svd", "linalg.eig", "linalg.eigh", "linalg.qr",
+                 "linalg.slogdet", "broadcast_arrays", "tril_indices", "triu_indices")
+)  # fmt: skip
+NARROWING = frozenset({".narrow", "torch.narrow"})
 # Of these methods, tensors alone have one.
 TENSOR_METHODS = frozenset(
     {".chunk", ".unbind", ".narrow", ".detach", ".cpu", ".cuda", ".requires_grad_", ".unsqueeze",
      ".contiguous", ".permute", ".expand", ".to", ".float", ".half", ".bfloat16", ".grad"}
+)  # fmt: skip
+# What gives one tensor, whatever it is given.
+TENSOR_FUNCTIONS = frozenset(
+    f"torch.{name}"
+    for name in ("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "matmul",
+                 "mm", "bmm", "einsum", "relu", "sigmoid", "tanh", "softmax", "log_softmax",
+                 "from_numpy", "tensor", "as_tensor", "cdist", "addmm", "baddbmm", "argsort",
+                 "nn.functional.normalize", "nn.functional.softmax", "nn.functional.log_softmax",
+                 "nn.functional.relu", "nn.functional.gelu", "nn.functional.interpolate",
+                 "nn.functional.one_hot", "nn.functional.linear", "nn.functional.embedding",
+                 "nn.functional.conv1d", "nn.functional.conv2d", "nn.functional.conv3d",
+                 "fft.fft", "fft.rfft", "fft.fft2", "fft.rfft2", "nn.Parameter",
+                 "nn.parameter.Parameter")
 )  # fmt: skip
 # What gives a view of all, or the same tensor.
 SAME = frozenset(
@@ -75,7 +97,7 @@ def parts_of(payload: Value) -> Iterator[Part]:
             if found is not None:
                 yield found
             elif (made := made_of(one)) is not None:
-                yield Part(made.node, one, made.node, certain=False, base_kept=True)
+                yield Part(made.node, one, _origin(one), certain=False, base_kept=True)
 
 
 def _opened(value: Value, depth: int = 0) -> Iterator[Value]:
@@ -111,7 +133,7 @@ def part_of(value: Value) -> Part | None:
             if verdict is None:
                 return None
             narrowed = narrowed or verdict
-        elif made.name in SPLITS:
+        elif made.name in SPLITS or (made.name == "builtins.next" and _is_tensor(base)):
             narrowed = True
         elif made.name in ON_HOST:
             if not narrowed and devices_of(base) != {"cpu"}:
@@ -122,10 +144,24 @@ def part_of(value: Value) -> Part | None:
         if narrowed and tensor:
             if _is_small(base) or node is None:
                 return None
-            inner = made_of(base)
-            origin = inner.node if inner is not None else None
-            return Part(node, base, origin, certain=isinstance(base, Tensor))
+            return Part(node, base, _origin(base), certain=isinstance(base, Tensor))
         made = made_of(base)
+    return None
+
+
+def _origin(value: Value) -> ast.AST | None:
+    """The expression that made the storage of a value, as far as views can be followed back."""
+    made = made_of(value)
+    for _ in range(DEPTH):
+        if made is None:
+            return None
+        viewed = made.name in SAME or (
+            made.name == "operator.getitem" and narrows(made) is not None
+        )
+        inner = made_of(made.inputs[0]) if viewed and made.inputs else None
+        if inner is None:
+            return made.node
+        made = inner
     return None
 
 
@@ -133,7 +169,7 @@ def _is_tensor(value: Value) -> bool:
     if isinstance(value, Tensor):
         return value.lib == "torch"
     made = made_of(value)
-    return made is not None and made.name in TENSOR_METHODS
+    return made is not None and (made.name in TENSOR_METHODS or made.name in TENSOR_FUNCTIONS)
 
 
 def _is_small(value: Value) -> bool:
@@ -182,29 +218,57 @@ def _slice_narrows(start: Value, stop: Value, step: Value) -> bool:
     return True
 
 
-def pinned_base(value: Value) -> Made | None:
+def pinned_base(view: Made) -> Made | None:
     """The operation that made the array that a small view with constant bounds is a part of."""
-    made = made_of(value)
-    if made is None or made.name != "operator.getitem" or not made.inputs:
+    if not view.inputs or not _is_small_view(view):
         return None
-    keys = made.inputs[1:]
-    if not any(_is_small_key(key) for key in keys) or narrows(made) is None:
-        return None
-    base = made.inputs[0]
+    base = view.inputs[0]
     inner = made_of(base)
     while inner is not None and inner.name in SAME and inner.inputs:
         inner = made_of(inner.inputs[0])
     if inner is None or inner.name in SPLITS or inner.name == "operator.getitem":
         return None
+    keys = view.inputs[1:]
+    if not any(isinstance(key, Sequence) for key in keys) and inner.name in TUPLES:
+        return None
+    if any(key == Const(0) for key in keys) and _has_unit_axis(inner):
+        return None
     is_array = isinstance(base, Tensor) or inner.name.startswith(("numpy.", "cv2."))
     sliced = len(keys) > 1 and any(isinstance(key, Sequence) for key in keys)
-    return inner if (is_array or sliced) and not _is_small(base) else None
+    known = is_array or sliced or view.name in NARROWING or inner.name in TENSOR_FUNCTIONS
+    return inner if known and not _is_small(base) else None
+
+
+def _has_unit_axis(made: Made, depth: int = 4) -> bool:
+    """Whether an array is made of one that was given an axis of its own: its first position there
+    is all of it."""
+    if made.name in ("torch.unsqueeze", ".unsqueeze", "numpy.expand_dims"):
+        return True
+    if made.name == "operator.getitem" and Const(None) in made.inputs[1:]:
+        return True
+    found = (made_of(one) for one in made.inputs)
+    return depth > 0 and any(_has_unit_axis(one, depth - 1) for one in found if one is not None)
+
+
+def _is_small_view(made: Made) -> bool:
+    """Whether an operation gives a view of constant size, and of little."""
+    keys = made.inputs[1:]
+    if made.name in NARROWING:
+        return _is_count(made.get("length", 3))
+    if made.name != "operator.getitem":
+        return False
+    return any(_is_small_key(key) for key in keys) and narrows(made) is not None
 
 
 def _is_small_key(key: Value) -> bool:
     match key:
         case Const(int() as number):
             return type(number) is int
-        case Sequence(kind="slice", items=(_, Const(int() as stop), _)):
-            return 0 <= stop <= 1024
+        case Sequence(kind="slice", items=(_, stop, _)):
+            return _is_count(stop)
     return False
+
+
+def _is_count(value: Value) -> bool:
+    """Whether a number is known, and small."""
+    return isinstance(value, Const) and type(value.value) is int and 0 <= value.value <= 1024

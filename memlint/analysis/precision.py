@@ -106,6 +106,8 @@ def _by_operation(made: Made, depth: int) -> Precision | None:
         return Precision.DEFAULT if _has_float(made.inputs) else Precision.INTEGER
     if name in ("numpy.float64", "numpy.double"):
         return Precision.ASKED
+    if name in ("numpy.float32", "numpy.single", "numpy.float16", "numpy.half"):
+        return Precision.SINGLE
     if name == "operator.getitem":
         return precision_of(made.inputs[0], depth)
     if name in table.FLOATING or name in table.FLOATING_METHODS:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from memlint.analysis.definitions_text import CALLED_AS_OBJECT, definitions
+from memlint.analysis.definitions_text import CALLED_AS_OBJECT, definitions, is_named_again
 from memlint.analysis.imported_names import full_name
 from memlint.analysis.last_name import last_name
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk, path_of
@@ -114,7 +114,7 @@ class _Parts:
             self.handed.setdefault(name, set()).update(
                 self._with_loops(one, of(one)) for one in given
             )
-        if base in _LIBRARY:
+        if base in _LIBRARY or base in self._names:
             kept = inner if name in _SPLITS | _SAME else NONE
             return kept | {_TENSOR} | ({_PART} if name in _SPLITS else NONE)
         if isinstance(func, ast.Attribute) and name in _SPLITS | _SAME | _TENSOR_METHODS:
@@ -163,9 +163,10 @@ def _may_be_tensor(mark: str, found: _Parts, around: str, source: str) -> bool:
         return True
     path = mark.removeprefix(OUTER)
     if path in _parameters(found.function):
-        return len(re.findall(rf"\b{getattr(found.function, 'name', '')}\b", source)) > 1
+        return is_named_again(getattr(found.function, "name", ""), source)
     text = around if path.startswith("self.") else source
-    made = rf"\b{re.escape(path.rpartition('.')[2])}\b[^\n=]*=[^\n]*\b(?:torch|th|Parameter)\b"
+    makers = "|".join(map(re.escape, ("torch", "th", "Parameter", *_writers(source))))
+    made = rf"\b{re.escape(path.rpartition('.')[2])}\b[^\n=]*=[^\n]*\b(?:{makers})\b"
     return re.search(made, text) is not None
 
 

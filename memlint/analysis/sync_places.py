@@ -167,6 +167,7 @@ class _Values:
     def __init__(self, function: ast.AST, nodes: Iterable[ast.AST], source: str) -> None:
         self._bound: dict[str, list[ast.expr]] = {}
         self._iterated: dict[str, list[ast.expr]] = {}
+        self._asking: set[ast.expr] = set()
         self._inner: set[str] = set()
         arguments = getattr(function, "args", None)
         own = (
@@ -238,7 +239,14 @@ class _Values:
     def _may_be_tensor(self, node: ast.expr) -> bool:
         """Whether something, or one of the things that are iterated together, may be a tensor
         that the program makes."""
-        return any(self._is_tensor_like(one) for one in self._ends(node))
+        if node in self._asking:
+            # What is iterated may come from what is made of it: the circle tells nothing.
+            return False
+        self._asking.add(node)
+        try:
+            return any(self._is_tensor_like(one) for one in self._ends(node))
+        finally:
+            self._asking.discard(node)
 
     def _is_tensor_like(self, node: ast.expr) -> bool:
         match node:

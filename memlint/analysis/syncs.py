@@ -15,6 +15,7 @@ from memlint.analysis import knowledge
 from memlint.analysis.events import Called, Enclosing
 from memlint.analysis.last_name import last_name
 from memlint.analysis.placement import is_tensor, on_cuda
+from memlint.analysis.placing import PLACING, placed_by
 from memlint.analysis.values import (
     Bound,
     Const,
@@ -36,6 +37,7 @@ READING_FUNCTIONS = frozenset(
     {"builtins.float", "builtins.int", "builtins.bool", "builtins.print", "builtins.format",
      "builtins.str"}
 )  # fmt: skip
+TRUTH = "builtins.bool"
 READS = READING_METHODS | READING_FUNCTIONS | {".format"}
 BACKWARD = frozenset({".backward", "torch.autograd.backward", ".manual_backward"})
 TRAINING = BACKWARD | {".zero_grad"}
@@ -105,6 +107,8 @@ class Reads:
 
     def note(self, call: Called) -> None:
         """Take note of one operation."""
+        if call.name in PLACING:
+            self.placed.update(placed_by(call))
         if call.name in READS:
             self.reads.append(call)
         elif call.name in EMPTYING:

@@ -19,7 +19,10 @@ from memlint.analysis.walking import children, walk
 _TRIES: tuple[type[ast.Try], ...] = (ast.Try, getattr(ast, "TryStar", ast.Try))
 # Statements after which the next one runs, and that bind names as such alone.
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Assert, ast.Delete)
+# Loops too are followed by the next statement, whether or not what is in them leaves them.
+_PASSED = (*_SIMPLE, ast.For, ast.AsyncFor, ast.While)
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_Names: TypeAlias = tuple[ast.Name, ...]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -126,23 +129,24 @@ class Uses:
 
     # From an expression to what takes it
 
-    def _taken(self, node: ast.expr) -> Iterator[Use]:
+    def _taken(self, node: ast.expr, through: _Names = ()) -> Iterator[Use]:
+        """``through`` are the names on the way; ``a, b = b, a`` in a loop leads back to them."""
         above = self._parents.get(node)
         match above:
             case ast.Assign() | ast.AnnAssign():
                 targets = above.targets if isinstance(above, ast.Assign) else [above.target]
                 for target in targets:
-                    yield from self._assigned(target, above, node)
+                    yield from self._assigned(target, above, node, through)
             case ast.NamedExpr(target=target) if above.value is node:
-                yield from self._assigned(target, above, node)
-                yield from self._taken(above)
+                yield from self._assigned(target, above, node, through)
+                yield from self._taken(above, through)
             case ast.IfExp(test=test):
                 if test is node:
                     yield Use("tested", above, node)
                 else:
-                    yield from self._taken(above)
+                    yield from self._taken(above, through)
             case ast.Tuple() | ast.List() if (facing := self._facing(above, node)) is not None:
-                yield from self._assigned(facing, self._parents[above], node)
+                yield from self._assigned(facing, self._parents[above], node, through)
             case ast.Expr():
                 return
             case _:
@@ -160,9 +164,13 @@ class Uses:
             return None
         return target.elts[display.elts.index(node)]
 
-    def _assigned(self, target: ast.expr, statement: ast.AST, node: ast.expr) -> Iterator[Use]:
+    def _assigned(
+        self, target: ast.expr, statement: ast.AST, node: ast.expr, through: _Names
+    ) -> Iterator[Use]:
         if not isinstance(target, ast.Name):
             yield Use("stored", statement, node)
+            return
+        if target in through:
             return
         loads = self._loads(target)
         if loads is None:
@@ -170,15 +178,15 @@ class Uses:
             return
         scope = self.scope_of(target)
         for load in loads:
-            yield from self._taken_by_load(load, scope)
+            yield from self._taken_by_load(load, scope, (*through, target))
 
-    def _taken_by_load(self, load: ast.Name, scope: ast.AST) -> Iterator[Use]:
+    def _taken_by_load(self, load: ast.Name, scope: ast.AST, through: _Names = ()) -> Iterator[Use]:
         if isinstance(load.ctx, ast.Store):  # ``v += ...``
             yield Use("updated", self._parents[load], load)
         elif self.scope_of(load) is not scope:
             yield Use("captured", load, load, load.id)
         else:
-            yield from self._taken(load)
+            yield from self._taken(load, through)
 
     def _bound(self, node: ast.expr) -> Iterator[ast.Name]:
         above = self._parents.get(node)
@@ -377,7 +385,7 @@ class _Reach:
         return alive
 
     def _step(self, node: ast.AST, alive: bool) -> bool:
-        if isinstance(node, _SIMPLE) and not self._mentions.speaks_of(node, self._name):
+        if isinstance(node, _PASSED) and not self._mentions.speaks_of(node, self._name):
             return alive
         if isinstance(node, _TRIES):
             return self._try(node, alive)

@@ -11,6 +11,7 @@ from memlint.analysis.definitions_text import (
     CALLED_AS_OBJECT,
     FunctionText,
     definitions,
+    is_named_again,
     names_behind,
     owner_of,
 )
@@ -59,7 +60,7 @@ def _may_matter(mark: str, function: ast.AST, owner: str, source: str) -> bool:
     name = getattr(function, "name", "")
     called = owner if name in CALLED_AS_OBJECT else name
     arguments = getattr(function, "args", None)
-    return arguments is not None and len(re.findall(rf"\b{called}\b", source)) > 1
+    return arguments is not None and is_named_again(called, source)
 
 
 class _Function:

@@ -39,7 +39,11 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--config", type=_FILE, metavar="FILE", help="Use this configuration file only.")
 @click.option("--isolated", is_flag=True, help="Use no configuration file.")
 @click.option(
-    "--output-format", type=click.Choice(list(FORMATS)), default="full", show_default=True
+    "--output-format",
+    type=click.Choice(list(FORMATS)),
+    default="full",
+    show_default=True,
+    help="How to write the report.",
 )
 @click.option("-o", "--output-file", type=_FILE, metavar="FILE", help="Write the report here.")
 @_list_option("--exclude", "Paths to leave out, instead of the configured ones.", "PATTERNS")
@@ -48,14 +52,20 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "--force-exclude", is_flag=True, help="Leave out excluded files even if they are named."
 )
 @click.option("--fix", is_flag=True, help="Apply safe fixes, and report what remains.")
-@click.option("--unsafe-fixes", is_flag=True, help="Apply fixes that may change results as well.")
+@click.option(
+    "--unsafe-fixes",
+    is_flag=True,
+    help="With --fix, --fix-only or --diff: also fixes that may change results.",
+)
 @click.option("--fix-only", is_flag=True, help="Apply fixes, and report no findings.")
 @click.option("--diff", is_flag=True, help="Show what fixes would change, and change nothing.")
 @click.option("--show-fixes", is_flag=True, help="List the fixes that were applied.")
 @click.option("--stdin-filename", metavar="FILE", help="What to call the program read from '-'.")
 @click.option("--statistics", is_flag=True, help="Count findings by rule instead of showing them.")
 @click.option("--show-files", is_flag=True, help="List the files that would be checked.")
-@click.option("--show-settings", is_flag=True, help="Show the settings of the first path.")
+@click.option(
+    "--show-settings", is_flag=True, help="Show the settings that hold for the first path."
+)
 @click.option("-j", "--jobs", type=click.IntRange(min=1), help="Worker processes to use.")
 @click.option("-e", "--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
 @click.option(
@@ -69,7 +79,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     help="The lowest confidence to report (by default: medium).",
 )
 @click.option("--baseline", type=_FILE, metavar="FILE", help="Leave out the findings listed here.")
-@click.option("--write-baseline", is_flag=True, help="List all findings in the baseline file.")
+@click.option("--write-baseline", is_flag=True, help="Write all findings to the baseline file.")
 @click.option(
     "--evidence",
     type=_FILE,
@@ -87,7 +97,11 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("-q", "--quiet", is_flag=True, help="Write findings and errors, nothing else.")
 @click.option("-v", "--verbose", is_flag=True, help="Say which files and settings are used.")
 @click.option(
-    "--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="When to use colours.",
 )
 def check(paths: Sequence[str], **options: Any) -> int:
     """Find memory-inefficient code in files and folders (by default: in this folder).

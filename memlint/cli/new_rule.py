@@ -138,10 +138,12 @@ def new_rule(family: str, name: str, code: str, pack: Path, fixtures: Path) -> i
     """Write the files of a new rule: its class and two fixture programs.
 
     FAMILY is a folder of the rule pack (locality), NAME is in kebab case
-    (column-order-loop), CODE is not taken yet (MEM199).
+    (column-order-loop), CODE is not taken yet and begins like those of the family
+    (MEM199).
     """
     _check_spelling(family, name, code)
     _check_free(name, code)
+    _check_family(family, code)
     words = {"code": code, "name": name, "class_name": name.title().replace("-", "")}
     programs = fixtures / family / name
     files = {
@@ -176,3 +178,15 @@ def _check_free(name: str, code: str) -> None:
     for selector in (code, name):
         if (rule := rules.by_name(selector)) is not None:
             raise click.UsageError(f"{selector} is taken: {rule.code} {rule.name}")
+
+
+def _check_family(family: str, code: str) -> None:
+    """Codes of one pack begin alike where the rules are of one family, and only there."""
+    for rule in load().rules.values():
+        start, taken = rule.code[:-2], rule.family()
+        if start[:-1] != code[:-3]:
+            continue
+        if taken == family and not code.startswith(start):
+            raise click.UsageError(f"codes of {family} begin with {start}, {code} does not")
+        if taken != family and code.startswith(start):
+            raise click.UsageError(f"codes that begin with {start} are of {taken}, not of {family}")

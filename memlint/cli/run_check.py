@@ -19,7 +19,7 @@ from memlint.config import Resolver, Settings
 from memlint.findings import FileError, Report
 from memlint.report.evidence_text import is_refuted
 from memlint.report.formats import FOR_PEOPLE, render
-from memlint.report.summary import closing_line, statistics, timings
+from memlint.report.summary import closing_line, fixable_line, statistics, timings
 from memlint.report.view import PLAIN_WIDTH, View, printable, shown_place
 from memlint.source.model import Source
 
@@ -195,6 +195,8 @@ class CheckRun:
             yield from render(name, report, view)
         if not self._options["quiet"]:
             yield closing_line(report, view)
+            if not self._options["fix"]:  # a run with fixes says itself what is left to fix
+                yield fixable_line(report)
 
     def _view(self, width: int, color: bool) -> View:
         from memlint.linter.rules import all_rules

@@ -51,8 +51,10 @@ def read_baseline(path: Path) -> Counter[str]:
     except OSError as error:
         text = error.strerror or str(error)
         raise ConfigError(path, None, f"the baseline cannot be read: {text}") from error
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise ConfigError(path, None, f"not a baseline of memlint: {error!r}") from error
+    except KeyError as error:
+        raise ConfigError(path, None, f"not a baseline of memlint: no {error}") from error
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ConfigError(path, None, f"not a baseline of memlint: {error}") from error
     if version != _VERSION:
         raise ConfigError(path, None, f"baseline of an unknown version: {version!r}")
     return fingerprints

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
-from memlint.selection import did_you_mean
+from memlint.selection import did_you_mean, matches
 from memlint.source.model import Source
 from memlint.source.suppress import Directive, Kind, Suppressions
 
@@ -139,6 +139,8 @@ class _Judge:
         if not meant:
             if directive.kind is Kind.NOQA:
                 return None
+            if any(matches(item, rule) for rule in self._known.values()):
+                return f"`{item}` is no single rule: a comment takes codes and names of rules"
             names = [name for code, rule in self._known.items() for name in (code, rule.name)]
             return f"unknown rule: {item}{did_you_mean(item, names)}"
         if not self._active.intersection(meant):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from memlint.findings import Report, Severity
+from memlint.findings import Applicability, Report, Severity
 from memlint.report.evidence_text import is_refuted
 from memlint.report.view import View, paint
 
@@ -32,6 +32,16 @@ _NOUNS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "
 def _count(number: int, noun: str) -> str:
     plural = "" if number == 1 or noun == "info" else "s"
     return f"{number} {noun}{plural}"
+
+
+def fixable_line(report: Report) -> str:
+    """How many of the findings have a fix, and what applies it; empty where none has."""
+    kinds = Counter(f.fix.applicability for f in report.findings if f.fix is not None)
+    safe, unsafe = kinds[Applicability.SAFE], kinds[Applicability.UNSAFE]
+    if not safe:
+        return f"{unsafe} fixable with --fix --unsafe-fixes.\n" if unsafe else ""
+    more = f", {unsafe} more with --unsafe-fixes" if unsafe else ""
+    return f"{safe} fixable with --fix{more}.\n"
 
 
 def _left_out(report: Report) -> str:

@@ -93,3 +93,10 @@ def test_names_that_lead_to_a_word() -> None:
     assert found == {"a", "b", "forward"}
     assert called_otherwise(source, found)
     assert not leading_to("# x.backward()\n", TRAINING_CALL)
+
+
+def test_what_is_iterated_may_come_from_what_is_made_of_it() -> None:
+    circle = (
+        "parts = list(n)\nfor a, b in zip(parts, parts):\n    parts = list(a)\n    print(a.item())"
+    )
+    assert may(f"scores = net(x)\n{circle}\nfor i in range(n):\n    yield scores[i].item()")

@@ -171,3 +171,16 @@ def test_parameters() -> None:
     assert [use.kind for use in found.of_parameter(function, "v")] == ["argument"]
     assert [use.kind for use in found.of_parameter(function, "w")] == ["returned"]
     assert found.of_parameter(function, "x") == ()
+
+
+def test_values_that_change_places_in_a_loop() -> None:
+    program = """
+        def f(n):
+            x = make()
+            y = other()
+            for _ in range(n):
+                step(x, y)
+                x, y = y, x
+            return x
+    """
+    assert set(uses(program)) == {"argument:step:6", "returned::8"}

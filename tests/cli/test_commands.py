@@ -168,6 +168,8 @@ def test_a_new_rule_works_at_once(shell: Shell) -> None:
         (("Bad-family", "good-name", "NEW101"), "FAMILY must be the name of a package"),
         (("noise", "flagged-call", "NEW101"), "flagged-call is taken: TOY101"),
         (("noise", "good-name", "TOY101"), "TOY101 is taken: TOY101 flagged-call"),
+        (("noise", "good-name", "TOY301"), "codes of noise begin with TOY1, TOY301 does not"),
+        (("loaders", "good-name", "TOY199"), "begin with TOY1 are of noise, not of loaders"),
     ],
 )
 def test_a_new_rule_needs_good_names(

@@ -16,6 +16,7 @@ import jsonschema
 import pytest
 
 from tests.cli.conftest import Shell
+from tests.conftest import heed_interrupts
 
 FULL = """\
 warning[TOY101] flagged-call: this call is flagged, limit 3
@@ -31,6 +32,7 @@ warning[TOY101] flagged-call: this call is flagged, limit 3
   = see: https://memlint.readthedocs.io/rules/flagged-call/
 
 1 finding (1 warning) in 1 file.
+1 fixable with --fix.
 """
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 needs_terminal = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
@@ -112,6 +114,7 @@ def test_statistics(everything: Shell) -> None:
         "1  TOY103  light-call\n"
         "1  TOY202  likely-call\n"
         "6 findings (1 error, 4 warnings, 1 info) in 2 files.\n"
+        "3 fixable with --fix.\n"
     )
     with_json = everything.memlint("check", "--statistics", "--output-format", "json")
     assert len(json.loads(with_json.stdout)["findings"]) == 6
@@ -180,6 +183,7 @@ def test_an_interrupt_ends_the_run_without_a_word(shell: Shell) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        preexec_fn=heed_interrupts,
     )
     wait_for_worker(shell, shell.folder / "started")
     os.killpg(process.pid, signal.SIGINT)

@@ -84,7 +84,7 @@ def run():
         1,
         """
 def run():
-    image = torch.arange(0, 200, dtype=torch.uint8).reshape(10, 20)
+    image = torch.tensor([list(range(20))] * 10, dtype=torch.uint8)
     return [image.float().to("cuda")]
 """,
     ),

@@ -51,6 +51,19 @@ def test_a_baseline_that_cannot_be_read_is_a_configuration_error(
         lint(baseline=tmp_path / "baseline.json")
 
 
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [('{"version": 1}', "no 'findings'"), ("{} x", "Extra data: line 1 column 4"), ("[]", "list")],
+)
+def test_it_is_said_why_a_file_is_no_baseline(
+    write: Write, tmp_path: Path, content: str, reason: str
+) -> None:
+    write("a.py", "x = 1\n")
+    write("baseline.json", content)
+    with pytest.raises(ConfigError, match=f"not a baseline of memlint: .*{reason}"):
+        lint(baseline=tmp_path / "baseline.json")
+
+
 def test_only_a_baseline_is_overwritten(write: Write, tmp_path: Path) -> None:
     write("a.py", "flag_me()\n")
     for content in ("precious\n", '{"version": 9, "findings": []}', "[" * 100_000):

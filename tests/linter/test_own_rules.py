@@ -27,6 +27,7 @@ def unused(write: Write, text: str, select: tuple[str, ...] = ("TST", "MEM901"))
             "flag_me()  # memlint: ignore[flag-mee]\n",
             "unknown rule: flag-mee (did you mean 'flag-me'?)",
         ),
+        ("flag_me()  # memlint: ignore[TST1]\n", "`TST1` is no single rule"),
         ("x = 1  # memlint: ignore[flag-me\n", "cannot be understood"),
         ("# memlint: ignore[flag-me]\n\nx = flag_me()\n", "no finding of `flag-me`"),
     ],

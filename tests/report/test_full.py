@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from memlint.findings import Location, Place, Report
+from memlint.findings import Applicability, Location, Place, Report
 from memlint.report import concise, full
-from memlint.report.summary import closing_line, statistics
+from memlint.report.summary import closing_line, fixable_line, statistics
 from memlint.report.view import View
 from memlint.source.model import Source
 from tests.report.conftest import Samples
@@ -165,3 +165,17 @@ def test_summary_and_statistics(samples: Samples) -> None:
         "1  MEM101  column-order-loop\n",
         "1  MEM303  noncontiguous-into-kernel\n",
     ]
+
+
+def test_what_can_be_fixed_is_counted(samples: Samples) -> None:
+    report = samples.report()
+    safe, fix = next((f, f.fix) for f in report.findings if f.fix is not None)
+
+    def line(*kinds: Applicability) -> str:
+        fixes = [dataclasses.replace(fix, applicability=kind) for kind in kinds]
+        return fixable_line(Report(tuple(dataclasses.replace(safe, fix=one) for one in fixes)))
+
+    assert fixable_line(report) == "1 fixable with --fix, 1 more with --unsafe-fixes.\n"
+    assert line(Applicability.SAFE, Applicability.SAFE) == "2 fixable with --fix.\n"
+    assert line(Applicability.UNSAFE) == "1 fixable with --fix --unsafe-fixes.\n"
+    assert line(Applicability.DISPLAY, Applicability.NONE) == line() == ""

@@ -25,6 +25,9 @@ from memlint.analysis.values import (
     join,
 )
 
+# A function is followed from its callers until so many evaluations went into it: another caller
+# of a large one seldom shows what the first ones did not.
+MOST_FOLLOWED = 4_000
 # Packages whose decorators hand on arguments as they are.
 PLAIN_DECORATORS = (
     "abc.", "atexit.", "builtins.", "contextlib.", "cupy.", "cupyx.", "dataclasses.", "functools.",
@@ -36,6 +39,8 @@ class Activations(Expressions):
     """Calls of functions that the program defines."""
 
     memo: dict[object, Value]
+    # The evaluations that went into calls of each function.
+    followed_cost: dict[int, int]
     suspended: list[Scope]
     refined_callers: int = 0
 
@@ -50,8 +55,12 @@ class Activations(Expressions):
         key = self._memo_key(function, args, node)
         if key in self.memo:
             return self.memo[key]
-        refined = self.refined_callers
+        if self.followed_cost.get(id(function.node), 0) > MOST_FOLLOWED:
+            return UNKNOWN
+        refined, spent = self.refined_callers, self.spent
         result = self.run(function, args, node)
+        cost = self.followed_cost.get(id(function.node), 0) + self.spent - spent
+        self.followed_cost[id(function.node)] = cost
         if self.refined_callers == refined:
             self.memo[key] = result
         return result

@@ -236,10 +236,6 @@ class Assignments(Calls):
     def _refine(self, test: ast.expr, *, truth: bool, certain: bool = False) -> None:
         raise NotImplementedError
 
-    def _assert(self, node: ast.Assert) -> None:
-        self.evaluate(node.test)
-        self._refine(node.test, truth=True, certain=True)
-
     def _globals(self, node: ast.Global) -> None:
         self.scope.globals.update(node.names)
 

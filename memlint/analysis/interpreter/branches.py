@@ -13,7 +13,7 @@ from memlint.analysis.interpreter.machine import UNKNOWN
 from memlint.analysis.interpreter.optional import without_stand_ins
 from memlint.analysis.interpreter.refine import refinements
 from memlint.analysis.interpreter.state import Variables, merge
-from memlint.analysis.interpreter.throttle import steady, throttles
+from memlint.analysis.interpreter.throttle import attributes_set_later, steady, throttles
 from memlint.analysis.knowledge import Args
 from memlint.analysis.last_name import last_name
 from memlint.analysis.values import (
@@ -42,8 +42,8 @@ class Branches(Assignments):
     """Execution of statements with branches."""
 
     def _if(self, node: ast.If) -> None:
-        test = self.evaluate(node.test)
-        if isinstance(test, Const):
+        test = self._tested(node.test)
+        if isinstance(test, Const) and not self._may_change(node.test):
             self.execute_body(node.body if test.value else node.orelse)
             return
         if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
@@ -72,6 +72,29 @@ class Branches(Assignments):
             frame.throttles += 1
         if cuda is not None and states[not cuda] is None:
             frame.without_cuda += 1
+
+    def _may_change(self, test: ast.expr) -> bool:
+        """Whether a condition asks for an attribute that a method sets once the object is made,
+        and that others may have called by then."""
+        receiver = self.frame.receiver
+        if not isinstance(receiver, Instance):
+            return False
+        return any(
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "self"
+            and node.attr in attributes_set_later(receiver.cls.node)
+            for node in walk(test)
+        )
+
+    def _tested(self, node: ast.expr) -> Value:
+        value = self.evaluate(node)
+        self.note_truth(node, value)
+        return value
+
+    def _assert(self, node: ast.Assert) -> None:
+        self._tested(node.test)
+        self._refine(node.test, truth=True, certain=True)
 
     def _is_steady(self, test: ast.expr) -> bool:
         """Whether a condition comes out the same in every iteration of the loop around it."""
@@ -150,6 +173,7 @@ class Branches(Assignments):
         going_on = isinstance(node.op, ast.And)
         values = [self.evaluate(node.values[0])]
         for tested, operand in pairwise(node.values):
+            self.note_truth(tested, values[-1])
             if _calls(operand):
                 frame.throttles += throttles(tested, values[-1]) is going_on
                 frame.varied += not self._is_steady(tested)

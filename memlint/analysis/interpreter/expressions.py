@@ -88,9 +88,11 @@ class Expressions(Access):
         value = self.read(node.id)
         if value is not None:
             return value
-        if node.id not in BUILTINS:
-            self.frame.missed = True
-        return Ref(f"builtins.{node.id}")
+        if node.id in BUILTINS:
+            return Ref(f"builtins.{node.id}")
+        # What is bound later, or elsewhere (``from losses import *``).
+        self.frame.missed = True
+        return UNKNOWN
 
     def _formatted(self, node: ast.JoinedStr) -> Value:
         text = ""
@@ -219,7 +221,11 @@ class Expressions(Access):
         return Sequence(left.kind, None, element, left.site)
 
     def _array_operation(self, name: str, operands: tuple[Value, ...], node: ast.AST) -> Value:
-        lib = next((v.lib for v in operands if isinstance(v, Tensor)), "")
+        arrays = [v for v in operands if isinstance(v, Tensor)]
+        if all(map(_may_be_number, arrays)) and any(isinstance(v, Unknown) for v in operands):
+            # A number of NumPy's beside a tensor of torch gives a tensor of torch.
+            return Unknown(deps=frozenset().union(*map(deps_of, operands)))
+        lib = arrays[0].lib if arrays else ""
         args = Args(operands, {}, False)
         result = knowledge.call_function(
             f"{lib or 'torch'}.{name}", args, node, self.sites.at(node)
@@ -232,6 +238,8 @@ class Expressions(Access):
 
     def _unary(self, node: ast.UnaryOp) -> Value:
         value = self.evaluate(node.operand)
+        if isinstance(node.op, ast.Not):
+            self.note_truth(node.operand, value)
         return self.operated(operator_name(node.op), node, (value,), self._unary_of(node, value))
 
     def _unary_of(self, node: ast.UnaryOp, value: Value) -> Value:
@@ -330,6 +338,10 @@ Expressions._HANDLERS = {
     ast.DictComp: lambda self, node: self._dict_comprehension(node),
     ast.Call: lambda self, node: self._call(node),
 }
+
+
+def _may_be_number(array: Tensor) -> bool:
+    return array.lib == "numpy" and not array.layout.rank
 
 
 def cuda_condition(value: Value) -> str:

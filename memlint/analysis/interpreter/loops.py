@@ -101,7 +101,7 @@ class Loops(Nests):
         )
 
     def _test(self, test: ast.expr) -> None:
-        self.evaluate(test)
+        self.note_truth(test, self.evaluate(test))
         self._refine(test, truth=True)
 
     def _loop(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from memlint.analysis import knowledge
 from memlint.analysis.axes import channels_last_format, contiguous
@@ -13,6 +14,7 @@ from memlint.analysis.interpreter.layers import CONVOLUTIONS, HELD, LAYER, NETWO
 from memlint.analysis.interpreter.machine import UNKNOWN, name_of, text_of
 from memlint.analysis.interpreter.records import ModelRecord
 from memlint.analysis.knowledge import Args
+from memlint.analysis.last_name import last_name
 from memlint.analysis.values import (
     Absent,
     Class,
@@ -90,7 +92,8 @@ class Models(Layers):
         if name in ("register_buffer", "register_parameter") and len(args.positional) > 1:
             attribute = args.positional[0]
             if isinstance(attribute, Const) and isinstance(attribute.value, str):
-                self.heap.put(receiver, attribute.value, args.positional[1], strong=False)
+                held = _moving(args.positional[1])
+                self.heap.put(receiver, attribute.value, held, strong=False)
         if self.is_module(receiver):
             return self.module_method(receiver, name, args, node)
         self.note_unseen_call(receiver, args, node)
@@ -172,6 +175,13 @@ class Models(Layers):
 
     def destination(self, name: str, args: Args) -> frozenset[str]:
         raise NotImplementedError
+
+    def _called(self, callee: Value, args: Args, node: ast.AST) -> Value:
+        if isinstance(callee, Function) and isinstance(callee.bound, Instance):
+            forward = isinstance(node, ast.Call) and last_name(node.func) == "forward"
+            if forward and callee.name.endswith(".forward") and self.is_module(callee.bound):
+                self._note_forward(callee.bound, self.traits_of(callee), args, node)
+        return super()._called(callee, args, node)
 
     def call_instance(self, callee: Value, args: Args, node: ast.AST) -> Value:
         """``model(x)``, or an object that can be called."""
@@ -320,6 +330,14 @@ class Models(Layers):
         if not architecture.lower().startswith(ARCHITECTURES):
             return Object(cls, site)
         return Object(cls, site, (("network", Object(NETWORK, site)),))
+
+
+def _moving(value: Value) -> Value:
+    """A tensor that a module takes along to wherever it is moved."""
+    return join(
+        replace(one, devices=frozenset()) if isinstance(one, Tensor) else one
+        for one in alternatives(value)
+    )
 
 
 def _text(value: Value) -> str:

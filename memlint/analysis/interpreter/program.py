@@ -43,7 +43,7 @@ class Interpreter(Copies):
         self.waiting, self.answered = set(), set()
         self._index = index
         self.target_device = target_device
-        self.memo = {}
+        self.memo, self.followed_cost = {}, {}
         self.targets = {}
         self.bases = {}
         self.class_traits = {}

@@ -135,3 +135,24 @@ def _bindings(loop: ast.AST) -> set[str]:
     if isinstance(loop, (ast.FunctionDef, ast.AsyncFunctionDef)):
         bound |= {node.arg for node in walk(loop.args) if isinstance(node, ast.arg)} - {"self"}
     return bound
+
+
+_SET_LATER: WeakKeyDictionary[ast.ClassDef, frozenset[str]] = WeakKeyDictionary()
+
+
+def attributes_set_later(cls: ast.ClassDef) -> frozenset[str]:
+    """The attributes of ``self`` that methods of a class store, other than ``__init__``."""
+    known = _SET_LATER.get(cls)
+    if known is None:
+        known = _SET_LATER[cls] = frozenset(
+            node.attr
+            for method in cls.body
+            if isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef))
+            and method.name != "__init__"
+            for node in walk(method)
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Store)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "self"
+        )
+    return known

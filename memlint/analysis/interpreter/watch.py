@@ -25,6 +25,7 @@ from memlint.analysis.values import (
     Sequence,
     Site,
     Value,
+    alternatives,
     join,
     made_of,
     with_made,
@@ -32,6 +33,8 @@ from memlint.analysis.values import (
 )
 from memlint.source.project import source_of
 
+TRUTH = "builtins.bool"
+_TRUTHS = frozenset({".any", ".all", "torch.any", "torch.all"})
 NO_ARRAYS = (Const, Linear, Sequence, Mapping, Ref, Function, Class, Absent)
 
 
@@ -133,6 +136,13 @@ class Watch(Autograd):
             return value
         keywords: dict[str, Value] = {"key": Sequence("tuple", key)} if key else {}
         return self.operation(name, node, None, Args(operands, keywords, False), value)
+
+    def note_truth(self, node: ast.expr, value: Value) -> None:
+        """A condition asks for the truth of ``x.any()`` or ``x.all()``: a number is read."""
+        if TRUTH in self.watched and not isinstance(node, ast.BoolOp):
+            found = [made_of(one) for one in alternatives(value)]
+            if any(made is not None and made.name in _TRUTHS for made in found):
+                self.operated(TRUTH, node, (value,), value)
 
     # Under what an operation runs
 

@@ -63,7 +63,11 @@ def elementwise(call: Call) -> Value | None:
     dtype = call.options[0] if call.options else _common_dtype(call, operands)
     if not isinstance(call.get("dtype"), Absent):
         dtype = dtype_of(call.get("dtype"))
-    return fresh(call, layout, of=operands, dtype=dtype if isinstance(dtype, str) else None)
+    # A tensor that is a number goes along to where the other operand lies.
+    settled = not _unseen_operand(call) or any(one.devices and one.layout.rank for one in operands)
+    dtype = dtype if isinstance(dtype, str) else None
+    devices = None if settled else frozenset[str]()
+    return fresh(call, layout, of=operands, dtype=dtype, devices=devices)
 
 
 def complex_result(call: Call) -> Value | None:

@@ -31,12 +31,12 @@ class CreateGraphBackward(Rule):
 
     ## Why it is slow
 
-    With `create_graph=True` the gradient that is stored in `p.grad` holds a graph, and that graph
-    holds `p`: a reference cycle through memory that Python's garbage collector does not see. As
-    long as nobody resets `.grad`, the graph of every step stays. Measured on a small MLP: 1.6 GiB
-    after 300 steps, where `retain_graph=True` alone keeps nothing. PyTorch warns about it at run
-    time and advises to use `torch.autograd.grad`. A `zero_grad()` in each step breaks the cycle:
-    measured, nothing stays then.
+    With `create_graph=True` the gradient that is stored in `p.grad` holds a graph, and that
+    graph holds `p`: a reference cycle through memory that Python's garbage collector does not
+    see. As long as nobody resets `.grad`, the graph of every step stays. Measured on a small MLP
+    (PyTorch 2.14, CPU): 1.6 GiB after 300 steps, where `retain_graph=True` alone keeps nothing.
+    PyTorch warns about it at run time and advises to use `torch.autograd.grad`. A `zero_grad()`
+    in each step breaks the cycle: measured, nothing stays then.
 
     ## When it is silent
 

@@ -18,6 +18,7 @@ from memlint.analysis.diagonals import (
 )
 from memlint.analysis.edits import product_for
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
+from memlint.analysis.shown import shown
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import Made
 from memlint.findings import Applicability, Confidence, Severity
@@ -53,9 +54,9 @@ class DiagMatmul(Rule):
     ## Why it is slow
 
     The dense matrix takes n x n numbers where n would do, and the product n times as many
-    operations as the scaling. For n = 2000, `np.diag(v) @ M` took 201 ms and `v[:, None] * M`
-    3.3 ms; `np.diag(A @ B.T)` 104 ms and the sum of the elementwise product 2.4 ms. With torch
-    and n = 2048 the factors were 20 and 92 on the same CPU.
+    operations as the scaling. On two cores of an AMD Zen 3 and with n = 2000, `np.diag(v) @ M`
+    took 201 ms and `v[:, None] * M` 3.3 ms; `np.diag(A @ B.T)` 104 ms and the sum of the
+    elementwise product 2.4 ms. With PyTorch 2.14 and n = 2048 the factors were 20 and 92.
 
     ## When it is silent
 
@@ -169,8 +170,8 @@ class DiagMatmul(Rule):
         rows = "rows" if factor.left else "columns"
         return self.finding(
             call.node,
-            f"this product with a diagonal matrix only scales {rows}, but makes a dense n x n "
-            "matrix and multiplies with all its zeros: n times the work and memory of a scaling",
+            f"{shown(call.node)} only scales {rows} by a diagonal matrix, but makes it as a dense "
+            "n x n one and multiplies with all its zeros: n times the work and memory of a scaling",
             "multiply with the vector: `d[:, None] * M` scales rows, `M * d` columns",
             confidence=Confidence.HIGH if rank_of_array(factor.vector) == 1 else Confidence.MEDIUM,
             related=[Related(factor.maker.node, "the diagonal matrix is made here")],
@@ -185,8 +186,8 @@ class DiagMatmul(Rule):
         )
         return self.finding(
             call.node,
-            f"the product computes n x n numbers, of which only {used} is used: n times the work "
-            "and memory",
+            f"the product {shown(product.node)} computes n x n numbers, of which only {used} is "
+            "used: n times the work and memory",
             help,
             confidence=Confidence.HIGH,
             related=[Related(product.node, "the product")],

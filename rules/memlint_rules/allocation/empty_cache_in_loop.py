@@ -39,11 +39,12 @@ class EmptyCacheInLoop(Rule):
     ## Why it is slow
 
     PyTorch keeps the blocks of freed tensors, because `cudaMalloc` and `cudaFree` wait for the
-    device. After `empty_cache()` the next step has to ask the driver for all its memory again, so
-    that each step waits for the GPU at least twice. The documentation says of it that it does not
-    increase the amount of memory that is available for PyTorch. The Hugging Face Trainer took it
-    out of its training step after reports of slower training. `gc.collect()`, which often stands
-    beside it, takes some 50 ms in a small process that has imported torch.
+    device. After `empty_cache()` the next step has to ask the driver for all its memory again,
+    so that each step waits for the GPU at least twice. The documentation says of it that it does
+    not increase the amount of memory that is available for PyTorch. The Hugging Face Trainer
+    took it out of its training step after reports of slower training. `gc.collect()`, which
+    often stands beside it, takes some 50 ms in a small process that has imported torch (AMD Zen
+    3, Python 3.11).
 
     ## When it is silent
 

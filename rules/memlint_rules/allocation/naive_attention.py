@@ -12,6 +12,7 @@ from memlint.analysis.attention_sizes import is_chunked, is_learned, is_short
 from memlint.analysis.chains import MATMUL, PRODUCT, operation_of
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.fused_attention import is_meant, may_be_naive, replacement_text
+from memlint.analysis.shown import shown
 from memlint.analysis.uses import uses_in
 from memlint.analysis.weights_path import outputs_only
 from memlint.findings import Applicability, Confidence, Severity
@@ -52,9 +53,10 @@ class NaiveAttention(Rule):
     on the chip where a fused kernel supports the device, the precision and the mask; its memory
     then grows with the length of the sequence, not with its square.
 
-    For one batch of 8 heads, 4096 positions and width 64 on a CPU, the written-out form took
-    0.99 s and 1031 MiB more memory, the fused one 0.26 s and 12 MiB; with a causal mask 1.36
-    against 0.18 s. Below some 128 positions there is little to gain.
+    For one batch of 8 heads, 4096 positions and width 64 on two cores of an AMD Zen 3 (PyTorch
+    2.14, float32), the written-out form took 0.99 s and 1031 MiB more memory, the fused one 0.26
+    s and 12 MiB; with a causal mask 1.36 against 0.18 s. Below some 128 positions there is
+    little to gain.
 
     ## When it is silent
 
@@ -149,9 +151,9 @@ class NaiveAttention(Rule):
             place = found.output.node  # a helper may compute the softmax of others too
         yield self.finding(
             place,
-            "this softmax of the products of queries and keys is written to memory only to be "
-            "multiplied with the values: scores and weights take queries x keys numbers for each "
-            "head, which grows with the square of the sequence",
+            f"{shown(found.softmax.node)}, over the products of queries and keys, is written to "
+            "memory only to be multiplied with the values: scores and weights take queries x keys "
+            "numbers for each head, which grows with the square of the sequence",
             HELP,
             confidence=Confidence.HIGH,
             related=[

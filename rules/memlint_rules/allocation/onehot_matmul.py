@@ -18,6 +18,7 @@ from memlint.analysis.one_hot import (
     written,
 )
 from memlint.analysis.one_hot_places import may_multiply, may_multiply_elsewhere
+from memlint.analysis.shown import shown
 from memlint.analysis.uses import Uses, attributes_set, uses_in
 from memlint.analysis.values import Absent, Value
 from memlint.findings import Applicability, Confidence, Severity
@@ -48,8 +49,9 @@ class OnehotMatmul(Rule):
 
     The one-hot matrix has a row of n numbers for each index, 8 bytes each before the cast in
     torch, and the product multiplies all of them with `W` to add up one row. For 4096 indices
-    into 4000 rows of 128 numbers on a CPU, `one_hot(i).float() @ E` took 175 ms, `E[i]` 0.71 ms
-    and `F.embedding(i, E)` 0.23 ms; with numpy 137 against 0.6 ms.
+    into 4000 rows of 128 numbers on two cores of an AMD Zen 3 (PyTorch 2.14, NumPy 2.4),
+    `one_hot(i).float() @ E` took 175 ms, `E[i]` 0.71 ms and `F.embedding(i, E)` 0.23 ms; with
+    numpy 137 against 0.6 ms.
 
     ## When it is silent
 
@@ -164,8 +166,8 @@ class OnehotMatmul(Rule):
     def _report(self, node: ast.AST, found: OneHot, fix: DraftFix | None) -> Draft:
         return self.finding(
             node,
-            "this product with a one-hot matrix picks rows: it makes a matrix of indices x "
-            "classes and multiplies with all its zeros, for what a lookup reads directly",
+            f"{shown(node)} picks rows by a one-hot matrix: it makes one of indices x classes and "
+            "multiplies with all its zeros, for what a lookup reads directly",
             "index the matrix, `W[i]`, or use `torch.nn.functional.embedding(i, W)`; for a linear "
             "layer, `nn.Embedding` (plus its bias)",
             confidence=Confidence.HIGH,

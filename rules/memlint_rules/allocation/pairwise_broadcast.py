@@ -9,6 +9,7 @@ from typing import ClassVar
 from memlint.analysis.chains import mades, operation_of, short
 from memlint.analysis.events import Called
 from memlint.analysis.pairwise import difference, is_small
+from memlint.analysis.shown import shown
 from memlint.analysis.values import Made, Tensor, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
@@ -26,9 +27,9 @@ class PairwiseBroadcast(Rule):
     ## Why it is slow
 
     The broadcast difference has N x M x D numbers, of which N x M sums are wanted. It is written
-    to memory, squared into another one, and read again. For 2000 x 2000 pairs of 64 columns on a
-    CPU, torch took 1347 ms that way and 12.3 ms with `torch.cdist`; numpy 599 ms with a
-    temporary of 1953 MiB, and 22 ms by a matrix product.
+    to memory, squared into another one, and read again. For 2000 x 2000 pairs of 64 columns on
+    two cores of an AMD Zen 3 (PyTorch 2.14, NumPy 2.4), torch took 1347 ms that way and 12.3 ms
+    with `torch.cdist`; numpy 599 ms with a temporary of 1953 MiB, and 22 ms by a matrix product.
 
     Off by default: sizes are rarely known, and the other forms do not give the same last digits.
 
@@ -104,8 +105,8 @@ class PairwiseBroadcast(Rule):
         torch = _lib(pairs) == "torch"
         yield self.finding(
             call.node,
-            "all pairs of rows are subtracted into one temporary of N x M x D numbers, of which "
-            "N x M sums are wanted",
+            f"{shown(pairs.node)} subtracts all pairs of rows into one temporary of N x M x D "
+            "numbers, of which N x M sums are wanted",
             "use `torch.cdist(a, b)`"
             if torch
             else "use `scipy.spatial.distance.cdist(a, b)`, or `aa + bb - 2 * a @ b.T` where "

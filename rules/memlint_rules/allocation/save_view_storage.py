@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.parts import Part, parts_of
 from memlint.analysis.saved_part_places import may_save_part
+from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Instance, Object, Unknown, Value, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
@@ -21,6 +22,7 @@ WRITERS = {
 SENDERS = frozenset({".put", ".put_nowait", ".send"})
 QUEUE = re.compile(r"multiprocessing\.(\w+\.)*(Queue|JoinableQueue|SimpleQueue|Pipe|Connection)$")
 QUEUE_NAME = re.compile(r"(queue|^q|_q|conn|pipe|outbox|inbox)$", re.IGNORECASE)
+LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp)
 THREADS = re.compile(r"^\s*(import queue|from queue import)", re.MULTILINE)
 
 
@@ -106,8 +108,9 @@ class SaveViewStorage(Rule):
     )
 
     def check_start(self, program: ProgramStart) -> Iterator[Draft]:
-        """Note whether the program's queues are those of threads."""
+        """Keep the program's tree; note whether its queues are those of threads."""
         text = program.source.text
+        self._tree = program.tree
         self._processes = "multiprocessing" in text and THREADS.search(text) is None
         yield from ()
 
@@ -121,6 +124,8 @@ class SaveViewStorage(Rule):
         for part in parts:
             if part.base_kept or sum(part.shares_with(other) for other in parts) > 1:
                 continue
+            if self._is_gathered(part.node, called):
+                continue
             where = "sent with" if called.name in SENDERS else "written with"
             place = _place(part, node)
             yield self.finding(
@@ -132,6 +137,15 @@ class SaveViewStorage(Rule):
                 fix=_fix(place, called),
             )
             return
+
+    def _is_gathered(self, part: ast.AST, called: Called) -> bool:
+        """Whether a loop that is over by then takes the parts: together they may be all."""
+        uses = uses_in(self._tree)
+        running = set(map(id, uses.ancestors(called.node)))
+        running |= {id(one.loop.node) for one in called.context.loops}
+        return any(
+            isinstance(one, LOOPS) and id(one) not in running for one in uses.ancestors(part)
+        )
 
     def _goes_to_process(self, called: Called) -> bool:
         receiver = called.receiver

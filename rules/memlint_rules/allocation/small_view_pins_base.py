@@ -6,13 +6,16 @@ import ast
 from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ProgramStart
-from memlint.analysis.parts import pinned_base
+from memlint.analysis.parts import TENSOR_FUNCTIONS, pinned_base
+from memlint.analysis.shown import shown
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Made, Mapping, Sequence, Tensor, Value, alternatives, made_of
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
 
 APPENDS = frozenset({".append", ".appendleft"})
+# What a comprehension may gather: the view itself.
+TAKEN = frozenset({"operator.getitem", ".narrow", "torch.narrow"})
 COPY = {"torch": ".clone()", "numpy": ".copy()", "cupy": ".copy()"}
 
 
@@ -22,7 +25,8 @@ class SmallViewPinsBase(Rule):
     ## What it does
 
     Reports a slice with constant bounds of an array that is made for the moment, where the slice
-    outlives it: appended to a list in a loop, put into a dictionary, or set as an attribute.
+    outlives it: appended to a list in a loop, gathered by a comprehension, put into a
+    dictionary, or set as an attribute.
 
     ## Why it is slow
 
@@ -86,8 +90,8 @@ class SmallViewPinsBase(Rule):
     severity = Severity.INFO
     default_on = False
     applicability = Applicability.SAFE
-    calls = frozenset({*APPENDS, "setattr", "operator.setitem"})
-    needs = Needs({"numpy", "torch", "cupy", "cv2"}, units=[{"["}])
+    calls = frozenset({*APPENDS, "setattr", "operator.setitem", *TAKEN})
+    needs = Needs({"numpy", "torch", "cupy", "cv2"}, units=[{"[", "narrow"}])
 
     def check_start(self, program: ProgramStart) -> Iterator[Draft]:
         """Keep the program's tree: it tells where an array is made."""
@@ -96,28 +100,49 @@ class SmallViewPinsBase(Rule):
 
     def check(self, called: Called) -> Iterator[Draft]:
         """A small view that is kept."""
-        kept = _kept(called)
-        base = None if kept is None else pinned_base(kept)
-        if kept is None or base is None or not self._is_temporary(base, called):
+        view = self._kept(called)
+        base = None if view is None else pinned_base(view)
+        if view is None or base is None or not self._is_temporary(base, called):
             return
-        made = made_of(kept)
-        assert made is not None
-        if not isinstance(made.node, ast.expr):
+        if not isinstance(view.node, ast.expr):
             return
         yield self.finding(
-            made.node,
-            f"`{ast.unparse(made.node)}` is kept, and as a view it keeps the whole array that it "
-            "is a part of",
+            view.node,
+            f"{shown(view.node)} is kept, and as a view it keeps the whole array that it is a part "
+            "of",
             "keep a copy: `.copy()`, in torch `.clone()`",
             confidence=Confidence.MEDIUM,
-            fix=_fix(called, made, base),
+            fix=_fix(called, view, base),
         )
+
+    def _kept(self, called: Called) -> Made | None:
+        """The view that a call keeps, or that a comprehension gathers."""
+        if called.name in TAKEN:
+            if self._gathering(called.node) is None:
+                return None
+            receiver = () if called.receiver is None else (called.receiver,)
+            inputs = (*receiver, *called.args.positional)
+            return Made(called.name, called.node, inputs, tuple(called.args.keywords.items()))
+        kept = _kept(called)
+        return None if kept is None else made_of(kept)
+
+    def _gathering(self, node: ast.AST) -> ast.AST | None:
+        """The list or dictionary that a comprehension makes of the values of ``node``."""
+        above = uses_in(self._tree).parent(node)
+        if isinstance(above, ast.ListComp):
+            return above if above.elt is node else None
+        if isinstance(above, ast.DictComp):
+            return above if above.value is node else None
+        return None
 
     def _is_temporary(self, base: Made, called: Called) -> bool:
         """Whether the array is made where the slice is taken, and kept by nobody else."""
         uses = uses_in(self._tree)
         if uses.scope_of(base.node) is not (called.context.function or self._tree):
             return False
+        if called.name in TAKEN:
+            around = self._gathering(called.node)
+            return around is not None and any(one is base.node for one in _repeated(around))
         if called.name in APPENDS:
             loop = called.context.innermost()
             if loop is None or not any(one is base.node for one in ast.walk(loop.loop.node)):
@@ -144,14 +169,24 @@ def _kept(called: Called) -> Value | None:
     return None
 
 
-def _fix(called: Called, made: Made, base: Made) -> DraftFix | None:
-    value = made.inputs[0]
+def _repeated(comprehension: ast.AST) -> Iterator[ast.AST]:
+    """What a comprehension evaluates for each of its items."""
+    if isinstance(comprehension, ast.ListComp):
+        yield from ast.walk(comprehension.elt)
+    elif isinstance(comprehension, ast.DictComp):
+        yield from ast.walk(comprehension.value)
+
+
+def _fix(called: Called, view: Made, base: Made) -> DraftFix | None:
+    value = view.inputs[0]
     copy = COPY.get(value.lib) if isinstance(value, Tensor) else None
     if copy is None and base.name.startswith("numpy."):
         copy = COPY["numpy"]
-    if copy is None or not isinstance(made.node, ast.Subscript):
+    if copy is None and base.name in TENSOR_FUNCTIONS:
+        copy = COPY["torch"]
+    if copy is None or not isinstance(view.node, ast.Subscript):
         return None
-    text = called.source.segment(made.node)
+    text = called.source.segment(view.node)
     return DraftFix(
-        f"keep a copy: `{copy}`", (Replacement(made.node, text + copy),), Applicability.SAFE
+        f"keep a copy: `{copy}`", (Replacement(view.node, text + copy),), Applicability.SAFE
     )

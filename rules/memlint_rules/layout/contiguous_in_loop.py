@@ -13,6 +13,7 @@ from memlint.analysis.hoisting import hoisted
 from memlint.analysis.invariance import Invariance, Repeated, given_each_time
 from memlint.analysis.loop_candidates import repeats, repeats_what_is_given
 from memlint.analysis.looped_text import in_loops
+from memlint.analysis.shown import short_text
 from memlint.analysis.values import Object, Tensor, Unknown, Value, alternatives, made_of
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
@@ -218,8 +219,7 @@ def _copied(node: ast.Call) -> ast.expr:
 
 
 def _what(copied: ast.expr) -> str:
-    text = ast.unparse(copied)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return short_text(ast.unparse(copied))
 
 
 def _fix(called: Called, invariance: Invariance, repeated: Repeated) -> DraftFix | None:

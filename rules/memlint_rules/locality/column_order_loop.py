@@ -80,14 +80,13 @@ class ColumnOrderLoop(Rule):
 
     ## Why it is slow
 
-    Each step of the inner loop lands on another cache line, of which it uses a single
-    element; with 8-byte elements that is an eighth of what is moved. The compiler cannot use
-    vector instructions either. Measured, column order over row order, on arrays of float64
-    with `b[i, j] = a[i, j] * 2`: 2.8x at 64 x 64, 21x at 128, 7.6x at 1000, 28x at 1024,
-    10x at 2000, 23x at 4096. A row length that is a power of two is much the worst, because
-    the lines of one column then compete for the same few places of the cache. Loops over
-    column slices in Python lose 1.2x to 1.5x at 256 columns, 3x to 4.7x at 1024 and 12x to
-    14x at 4096.
+    Each step of the inner loop lands on another cache line, of which it uses a single element; with
+    8-byte elements that is an eighth of what is moved. The compiler cannot use vector instructions
+    either. Measured with Numba on an AMD Zen 3, column order over row order, on float64 with `b[i,
+    j] = a[i, j] * 2`: 2.8x at 64 x 64, 21x at 128, 7.6x at 1000, 28x at 1024, 10x at 2000, 23x at
+    4096. A row length that is a power of two is much the worst, because the lines of one column
+    then compete for the same few places of the cache. Loops over column slices in Python lose 1.2x
+    to 1.5x at 256 columns, 3x to 4.7x at 1024 and 12x to 14x at 4096.
 
     ## When it is silent
 

@@ -72,9 +72,9 @@ class NaiveMatmulLoop(Rule):
     A BLAS library works on blocks that stay in the caches and registers, with vector
     instructions and on all cores; a plain nest reads one of the operands anew from memory for
     each row, and with `k` innermost even across its rows. Measured on float64 matrices with
-    Numba at n = 1024: loops in the order i, j, k 5.9 s, in the order i, k, j 0.19 s, tiled by
-    hand 0.96 s, `A @ B` 0.025 s. In interpreted Python at n = 96: 270 ms against 0.07 ms. Tiling by
-    hand is no remedy.
+    Numba 0.68 at n = 1024 on two cores of an AMD Zen 3: loops in the order i, j, k 5.9 s, in the
+    order i, k, j 0.19 s, tiled by hand 0.96 s, `A @ B` 0.025 s. In interpreted Python at n = 96:
+    270 ms against 0.07 ms. Tiling by hand is no remedy.
 
     ## When it is silent
 

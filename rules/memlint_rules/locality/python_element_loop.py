@@ -34,10 +34,10 @@ class PythonElementLoop(Rule):
     ## Why it is slow
 
     Each element is taken out of the array as a Python object of its own, so that the
-    interpreter, not memory, sets the pace: about 140 ns for an element of a NumPy array, 1.6 us
-    for `.item()` of a torch tensor, 8 us for an assignment to one of its elements. The
-    operation on the whole array took 300 to 700 times less. The order of the loops does not
-    matter here.
+    interpreter, not memory, sets the pace: on an AMD Zen 3 with Python 3.11 about 140 ns for an
+    element of a NumPy array, 1.6 us for `.item()` of a torch tensor, 8 us for an assignment to
+    one of its elements. The operation on the whole array took 300 to 700 times less. The order
+    of the loops does not matter here.
 
     ## When it is silent
 

@@ -9,6 +9,7 @@ from memlint.analysis.batches import LOADERS_THAT_FEED_CUDA
 from memlint.analysis.blocking import gives_tensors, is_pinned, is_written, needs_pinning
 from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import LoaderBuilt, ProgramStart, Transfer
+from memlint.analysis.shown import short_text
 from memlint.analysis.uses import uses_in
 from memlint.findings import Applicability, Severity
 from memlint.rule import Draft, DraftFix, Related, Rule
@@ -118,7 +119,7 @@ class BlockingTransfer(Rule):
             if move.blocking and "cuda" in move.devices and not is_foreign(move.node):
                 yield self.finding(
                     move.node,
-                    _message(loader, pinned=pinned),
+                    _message(loader, move, pinned=pinned),
                     HELP,
                     related=_related(loader),
                     fix=self._fix(loader, move),
@@ -170,9 +171,9 @@ def _related(loader: LoaderBuilt) -> list[Related]:
     return [Related(loader.node, "the loader is made here")]
 
 
-def _message(loader: LoaderBuilt, *, pinned: bool) -> str:
+def _message(loader: LoaderBuilt, move: Transfer, *, pinned: bool) -> str:
     name = f"`{loader.text}`" if loader.text else "the loader"
-    text = "the host waits until this part of the batch is on the device, in each iteration"
+    text = f"`{short_text(move.text)}` makes the host wait for the copy in each iteration"
     if pinned:
         return f"{text}, although {name} gives batches in pinned memory that need no waiting for"
     return f"{text}; with batches of {name} in pinned memory it would not have to"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.moved_places import moves_what_it_widens
+from memlint.analysis.shown import shown
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.widening import Widening, moved_first, widening_of
 from memlint.findings import Applicability, Severity
@@ -155,8 +156,8 @@ class CastBeforeTransfer(Rule):
 
 def _message(found: Widening) -> str:
     return (
-        f"{found.narrow} is made {found.wide} on the host before the move: {found.factor} times "
-        "the bytes go over the bus"
+        f"{found.narrow} is made {found.wide} on the host, and then moved by "
+        f"{shown(found.move.node)}: {found.factor} times the bytes go over the bus"
     )
 
 

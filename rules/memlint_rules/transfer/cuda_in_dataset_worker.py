@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.analysis.events import LoaderBuilt, Transfer
+from memlint.analysis.events import LoaderBuilt
 from memlint.analysis.loader_calls import may_start_workers
 from memlint.analysis.loaders import has_workers, name_of
+from memlint.analysis.shown import short_text
 from memlint.analysis.values import Absent, devices_of, leaves
 from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Related, Rule
@@ -130,7 +131,7 @@ class CudaInDatasetWorker(Rule):
         for move in loader.in_workers.moves:
             yield self.finding(
                 move.node,
-                f"`{_short(move)}` runs in the worker processes of {name_of(loader)}: "
+                f"`{short_text(move.text)}` runs in the worker processes of {name_of(loader)}: "
                 + (
                     "each worker gets a CUDA context of its own and copies sample by sample"
                     if spawned
@@ -158,7 +159,3 @@ class CudaInDatasetWorker(Rule):
 
 def _not_given(loader: LoaderBuilt) -> bool:
     return isinstance(loader.argument("num_workers"), Absent)
-
-
-def _short(move: Transfer) -> str:
-    return move.text if len(move.text) <= 60 else f"{move.text[:57]}..."

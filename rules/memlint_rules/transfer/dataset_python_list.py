@@ -159,11 +159,12 @@ def _message(kept: DatasetAttribute, loader: LoaderBuilt) -> str:
     if FRESH & set(constants(loader.argument("multiprocessing_context"))):
         return (
             f"{head}: it is pickled to each worker of {name_of(loader)} at the start, some 100 "
-            "bytes an object and worker"
+            "bytes an object and worker: little for thousands of them, much for millions"
         )
     return (
         f"{head}: the workers of {name_of(loader)} touch the reference counts as they read, so "
-        "that each comes to own a copy, some 100 bytes an object and worker"
+        "that each comes to own a copy, some 100 bytes an object and worker: little for thousands "
+        "of them, much for millions"
     )
 
 

@@ -16,6 +16,7 @@ from memlint.analysis.invariance import Invariance, Repeated, given_each_time
 from memlint.analysis.loop_candidates import repeats, repeats_what_is_given
 from memlint.analysis.looped_text import in_loops
 from memlint.analysis.paths import bases_of
+from memlint.analysis.shown import short_text
 from memlint.analysis.values import Instance, Object, Tensor, Value, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
@@ -193,7 +194,7 @@ class LoopInvariantTransfer(Rule):
         if module and self._invariance.moves(shown, repeated) > 1:
             return
         self._told.append(node)
-        text = _short(ast.unparse(given_each_time(repeated) or shown))
+        text = short_text(ast.unparse(given_each_time(repeated) or shown))
         if module:
             yield self.finding(
                 node,
@@ -287,10 +288,6 @@ def _confidence(called: Called, what: Value) -> Confidence:
     to: Destination | None = destination_of(called)
     known = isinstance(what, Tensor) and what.devices and to is not None and to.devices
     return Confidence.HIGH if known or called.name == ".astype" else Confidence.MEDIUM
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _fix(called: Called, invariance: Invariance, repeated: Repeated) -> DraftFix | None:

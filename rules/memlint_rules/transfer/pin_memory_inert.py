@@ -121,14 +121,14 @@ class PinMemoryInert(Rule):
             yield self.finding(
                 loader.node,
                 f"{name_of(loader)} yields `{cls}` objects, which have no `pin_memory` method: "
-                "pin_memory=True leaves their tensors in pageable memory",
+                "`pin_memory=True` leaves their tensors in pageable memory",
                 f"give `{cls}` a method `pin_memory(self)` that pins its tensors and returns "
                 "`self`, or collate into a dictionary or a named tuple",
             )
         elif asked and _only_arrays(loader.batch):
             yield self.finding(
                 loader.node,
-                f"the collate function of {name_of(loader)} gives NumPy arrays: pin_memory=True "
+                f"the collate function of {name_of(loader)} gives NumPy arrays: `pin_memory=True` "
                 "pins tensors only and leaves them as they are",
                 "let the collate function give tensors: `torch.from_numpy(...)`",
             )

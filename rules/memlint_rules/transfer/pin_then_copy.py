@@ -9,6 +9,7 @@ from memlint.analysis.blocking import batch_of
 from memlint.analysis.events import Called, Enclosing, LoaderBuilt, ProgramStart
 from memlint.analysis.loader_places import may_pin_and_copy
 from memlint.analysis.placement import moves_off_host
+from memlint.analysis.shown import shown
 from memlint.analysis.values import (
     Absent,
     Const,
@@ -135,8 +136,8 @@ class PinThenCopy(Rule):
             return
         yield self.finding(
             pin.node,
-            "the batch is pinned while the program waits, and then copied: that takes longer than "
-            "the plain copy, which can do without",
+            f"{shown(pin.node)} pins the batch while the program waits, and then it is copied: "
+            "that takes longer than the plain copy, which can do without",
             HELP,
             confidence=Confidence.HIGH if any(known) else Confidence.MEDIUM,
             related=[Related(loop.loop.node, "the loop over the batches")],

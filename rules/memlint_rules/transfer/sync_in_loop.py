@@ -6,15 +6,16 @@ import re
 from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ModelPlaced, ProgramEnd, ProgramStart
+from memlint.analysis.placing import PLACING
 from memlint.analysis.sync_places import may_wait
-from memlint.analysis.syncs import EMPTYING, READS, STEPS, TRAINING, Reads, Wait
+from memlint.analysis.syncs import EMPTYING, READS, STEPS, TRAINING, TRUTH, Reads, Wait
 from memlint.findings import Severity
 from memlint.rule import Draft, Needs, Related, Rule
 from memlint.tracer.records import BACKWARD, FORWARD, Operation
 from memlint.tracer.sightings import Sighting
 
 READ = re.compile(
-    r"\.(item|tolist|cpu)\(|\.to\(\s*(device\s*=\s*)?[\"']cpu|\b(float|int|bool|print|str)\(|"
+    r"\.(item|tolist|cpu)\(|\.to\(\s*(device\s*=\s*)?[\"']cpu|\b(float|int|bool|print|str|any|all)\(|"
     r"\{[^}]*\}|[\"']\s*%"
 )
 HELP = {
@@ -37,9 +38,9 @@ class SyncInLoop(Rule):
 
     ## What it does
 
-    Reports `.item()`, `.tolist()`, `.cpu()`, `float(x)`, `int(x)`, `bool(x)`, printing and
-    formatting of a CUDA tensor where it runs in every iteration of a training loop, for every
-    token of a loop that generates, or for every sample of a tensor; once a line.
+    Reports `.item()`, `.tolist()`, `.cpu()`, `float(x)`, `int(x)`, `bool(x)`, `if x.any()`,
+    printing and formatting of a CUDA tensor where it runs in every iteration of a training loop,
+    for every token of a loop that generates, or for every sample of a tensor; once a line.
 
     ## Why it is slow
 
@@ -124,12 +125,12 @@ class SyncInLoop(Rule):
         {"cuda", "CUDA", "gpu", "GPU", "ccelerat", "Fabric", "lightning", "Trainer", "ignite"},
         {READ},
         {"for ", "while "},
-        units=[{"for ", "while "}, {READ}, {".to(", "cuda", "gpu", "device"}],
+        units=[{"for ", "while "}, {READ}, {".to(", "cuda", "gpu", "device", "prepare("}],
         nearest=True,
         places=may_wait,
         callers=may_wait,
     )
-    calls = READS | TRAINING | STEPS | EMPTYING
+    calls = READS | TRAINING | STEPS | EMPTYING | PLACING
 
     def __init__(self, options: dict[str, object] | None = None) -> None:
         super().__init__(options)
@@ -186,6 +187,8 @@ def _message(wait: Wait) -> str:
     shown = f"`{text}`" if len(text) <= 60 and "\n" not in text else "this"
     if read.name == "builtins.format":
         shown = f"formatting `{text}`"
+    elif read.name == TRUTH and not text.startswith("bool"):
+        shown = f"asking for the truth of {shown}"
     return (
         f"{shown} makes the host wait for the GPU {WHERE[wait.kind]}: nothing more is queued "
         "until all kernels before it are done"

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlint.analysis.events import Called
-from memlint.analysis.values import Instance, Value, leaves, made_of
+from memlint.analysis.values import Const, Instance, Made, Value, leaves, made_of
 from memlint.findings import Severity
 from memlint.rule import Draft, Needs, Rule
 
 STATES = frozenset({".state_dict", ".get_model_state_dict", ".parameters"})
+# What stands between a state and the copies of its tensors: ``{k: v.cpu() for k, v in ...}``.
+PASSED = frozenset(
+    {".cpu", ".clone", ".detach", ".half", ".to", ".contiguous", ".items", ".values", ".copy",
+     "operator.getitem", "builtins.next", "builtins.dict", "builtins.list",
+     "copy.deepcopy", "copy.copy"}
+)  # fmt: skip
+DEPTH = 8
 
 
 class CheckpointInStepLoop(Rule):
@@ -102,5 +109,23 @@ class CheckpointInStepLoop(Rule):
 
 
 def _is_state(value: Value) -> bool:
-    made = made_of(value)
-    return isinstance(value, Instance) or (made is not None and made.name in STATES)
+    return isinstance(value, Instance) or _comes_from_state(made_of(value))
+
+
+def _comes_from_state(made: Made | None) -> bool:
+    """Whether a value is a state, or a tensor of one that was copied for the file."""
+    for _ in range(DEPTH):
+        if made is None:
+            return False
+        if made.name in STATES:
+            return True
+        if made.name not in PASSED or not made.inputs or _is_by_name(made):
+            return False
+        made = made_of(made.inputs[0])
+    return False
+
+
+def _is_by_name(made: Made) -> bool:
+    """Whether a subscript picks one tensor of a state."""
+    key = made.inputs[-1]
+    return made.name == "operator.getitem" and isinstance(key, Const) and isinstance(key.value, str)

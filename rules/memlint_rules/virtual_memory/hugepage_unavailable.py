@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.guards import error_is_expected
-from memlint.analysis.uses import uses_in
+from memlint.analysis.named_values import written
+from memlint.analysis.uses import FUNCTIONS, uses_in
+from memlint.analysis.values import Const, Value, alternatives, made_of
 from memlint.findings import Severity
 from memlint.rule import Draft, Needs, Rule
 
 MAP_HUGETLB = 0x40000
+JOINS = ("operator.bitwise_or", "operator.ibitwise_or")
+DIGITS = r"{0}+(?:_{0}+)*"
+NUMBER = re.compile(
+    rf"\b(?:0[xX]{DIGITS.format('[0-9a-fA-F]')}|0[oO]{DIGITS.format('[0-7]')}|"
+    rf"0[bB]{DIGITS.format('[01]')}|[1-9]{DIGITS.format('[0-9]')})\b"
+)
+# So many names and operations at most lead to flags.
+FARTHEST = 64
+SHIFTED = re.compile(r"<<\s*18\b|\b2\s*\*\*\s*18\b")
+
+
+def may_ask_for_reserved(text: str) -> bool:
+    """Whether a text holds a number with the flag in it, or the flag by name."""
+    if "HUGETLB" in text or SHIFTED.search(text):
+        return True
+    return any(_has_flag(int(found.group(), 0)) for found in NUMBER.finditer(text))
+
+
+def _has_flag(number: int) -> bool:
+    return bool(number & MAP_HUGETLB) and number < 1 << 32
 
 
 class HugepageUnavailable(Rule):
@@ -30,7 +53,7 @@ class HugepageUnavailable(Rule):
 
     ## When it is silent
 
-    - the error is caught where the mapping is made;
+    - the error is caught where the mapping is made, or wherever its function is called;
     - the flags are not known.
 
     ## Example
@@ -72,8 +95,8 @@ class HugepageUnavailable(Rule):
     name = "hugepage-unavailable"
     severity = Severity.INFO
     default_on = False
-    calls = frozenset({"mmap.mmap"})
-    needs = Needs({"mmap"}, {"HUGETLB", "0x40000", "0x4_0000", "262144"})
+    calls = frozenset({"mmap.mmap", *JOINS})
+    needs = Needs({"mmap"}, {may_ask_for_reserved})
 
     def check_start(self, program: ProgramStart) -> Iterator[Draft]:
         """Keep the program's tree: it tells what is tried."""
@@ -83,14 +106,15 @@ class HugepageUnavailable(Rule):
     def check(self, called: Called) -> Iterator[Draft]:
         """A mapping with the flag."""
         call = called.node
-        if not isinstance(call, ast.Call):
+        if called.name != "mmap.mmap" or not isinstance(call, ast.Call):
             return
         flags = next((k.value for k in call.keywords if k.arg == "flags"), None)
         if flags is None:
             flags = call.args[2] if len(call.args) > 2 else None
-        if flags is None or not self._asks_for_reserved(flags):
+        known = _holds_flag(called.args.get("flags", 2))
+        if not (known or (flags is not None and self._asks_for_reserved(flags))):
             return
-        if error_is_expected(uses_in(self._tree).scope_of(call), call):
+        if self._is_expected(call):
             return
         yield self.finding(
             call,
@@ -99,23 +123,66 @@ class HugepageUnavailable(Rule):
             "leave the flag out and call `madvise(mmap.MADV_HUGEPAGE)`, or catch the OSError",
         )
 
-    def _asks_for_reserved(self, flags: ast.expr) -> bool:
-        return any(map(self._is_flag, ast.walk(flags)))
+    def _is_expected(self, call: ast.Call) -> bool:
+        """Whether the error is caught, at the mapping or at all calls of its function."""
+        uses = uses_in(self._tree)
+        scope = uses.scope_of(call)
+        if error_is_expected(scope, call):
+            return True
+        if not isinstance(scope, FUNCTIONS) or isinstance(scope, ast.Lambda):
+            return False
+        calls = uses.calls_of(scope.name)
+        return bool(calls) and all(error_is_expected(uses.scope_of(one), one) for one in calls)
 
-    def _is_flag(self, node: ast.AST) -> bool:
-        match node:
-            case ast.Constant(value=int(number)) if type(number) is int:
-                return bool(number & MAP_HUGETLB) and number < 1 << 32
-            case ast.Name(id=name) | ast.Attribute(attr=name):
-                return name.endswith("MAP_HUGETLB") or self._is_named_number(name)
+    def _asks_for_reserved(self, flags: ast.expr) -> bool:
+        """Whether flags are written with the one for huge pages, or with a name of such flags."""
+        waiting, met = [written(flags, uses_in(self._tree))], set[str]()
+        while waiting and len(met) <= FARTHEST:
+            one = waiting.pop()
+            if isinstance(one, ast.BinOp) and isinstance(one.op, ast.BitAnd):
+                continue  # what is left of a mask is not known
+            for node in ast.walk(one):
+                if _is_flag(node):
+                    return True
+                name = getattr(node, "id", getattr(node, "attr", ""))
+                if name.isupper() and name not in met:
+                    met.add(name)
+                    waiting.extend(self._given_to(name))
         return False
 
-    def _is_named_number(self, name: str) -> bool:
-        """Whether a name of the module is bound to flags with this one."""
-        return any(
-            isinstance(one, ast.Assign)
-            and any(isinstance(t, ast.Name) and t.id == name for t in one.targets)
-            and name.isupper()
-            and self._asks_for_reserved(one.value)
-            for one in self._tree.body
-        )
+    def _given_to(self, name: str) -> Iterator[ast.expr]:
+        """What the module binds a name to."""
+        for one in self._tree.body:
+            if isinstance(one, ast.Assign) and any(
+                isinstance(target, ast.Name) and target.id == name for target in one.targets
+            ):
+                yield one.value
+
+
+def _is_flag(node: ast.AST) -> bool:
+    match node:
+        case ast.Constant(value=int(number)) if type(number) is int:
+            return _has_flag(number)
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name.endswith("MAP_HUGETLB")
+    return False
+
+
+def _holds_flag(flags: Value) -> bool:
+    """Whether flags that are joined by ``|`` hold the one for huge pages, on every path."""
+    return all(map(_one_holds_flag, alternatives(flags)))
+
+
+def _one_holds_flag(flags: Value) -> bool:
+    waiting, met = [flags], set[int]()
+    while waiting and len(met) <= FARTHEST:
+        one = waiting.pop()
+        if isinstance(one, Const):
+            if type(one.value) is int and _has_flag(one.value):
+                return True
+            continue
+        made = made_of(one)
+        if made is not None and made.name in JOINS and id(made) not in met:
+            met.add(id(made))
+            waiting.extend(made.inputs)
+    return False

@@ -9,6 +9,7 @@ from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
 from memlint.analysis.files import ending_of, is_stream
 from memlint.analysis.load_places import LOAD, SAMPLES, SMALL, may_load, named_file
+from memlint.analysis.shown import shown
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Absent, must_be
 from memlint.findings import Applicability, Confidence, Severity
@@ -34,11 +35,11 @@ class LoadWithoutMmap(Rule):
     Without `map_location` each tensor is brought back to the device that it was saved from: of
     several processes, all first fill the GPU that wrote the file, and a host without that device
     raises an error. Without `mmap` the whole file is read into memory before the first weight is
-    copied, so that at the peak the weights are there twice. Measured with a file of 977 MiB:
-    reading and `load_state_dict` took 1956 MiB and 0.97 s; with `mmap=True` alone the peak is
-    the same; with `mmap=True`, a model on the meta device and `assign=True` it is 981 MiB, all of
-    it backed by the file, and 0.01 s with the file in the page cache. How much that matters
-    depends on the size of the checkpoint.
+    copied, so that at the peak the weights are there twice. Measured with PyTorch 2.14 on an AMD
+    Zen 3, with a file of 977 MiB: reading and `load_state_dict` took 1956 MiB and 0.97 s; with
+    `mmap=True` alone the peak is the same; with `mmap=True`, a model on the meta device and
+    `assign=True` it is 981 MiB, all of it backed by the file, and 0.01 s with the file in the
+    page cache. How much that matters depends on the size of the checkpoint.
 
     ## When it is silent
 
@@ -153,14 +154,14 @@ class LoadWithoutMmap(Rule):
         placed = not _left_out(load, "map_location", 1)
         if placed:
             message = (
-                "the whole file is read into memory before any of it is used: large weights are "
-                "there twice while they are copied into a model"
+                f"{shown(load.node)} reads the whole file into memory before any of it is used: "
+                "large weights are there twice while they are copied into a model"
             )
         else:
             message = (
-                "without map_location the tensors come back on the devices they were saved from, "
-                "and without mmap the whole file is read into memory first: large weights are "
-                "there twice while they are copied into a model"
+                f"without `map_location`, {shown(load.node)} brings the tensors back to the "
+                "devices they were saved from, and without `mmap` the whole file is read into "
+                "memory first: large weights are there twice while they are copied into a model"
             )
         return self.finding(
             load.node,
