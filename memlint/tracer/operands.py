@@ -117,7 +117,7 @@ def is_dense_copy(operation: Operation) -> bool:
     )
 
 
-def shown(operand: Operand) -> str:
+def spell(operand: Operand) -> str:
     """``float32[2048, 2048] with strides (1, 2048)``."""
     shape = ", ".join(map(str, operand.array.shape))
     strides = ", ".join(map(str, operand.array.strides))

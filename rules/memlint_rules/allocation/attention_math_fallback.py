@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from memlint.findings import Severity
 from memlint.rule import Rule
-from memlint.tracer.operands import is_large, megabytes, shown
+from memlint.tracer.operands import is_large, megabytes, spell
 from memlint.tracer.records import Operand, Site, StoredScores
 from memlint.tracer.sightings import Sighting
 
@@ -85,7 +85,7 @@ class AttentionMathFallback(Rule):
         reason, help = "", "call it as a fused kernel takes it: see its documentation"
         if odd is not None:
             operand, born = odd
-            reason = f": the last axis of {shown(operand)} is not the fastest in memory"
+            reason = f": the last axis of {spell(operand)} is not the fastest in memory"
             help = "make queries, keys and values dense in their last axis"
             related = ((born, "its axes are exchanged here"),) if born is not None else ()
         yield Sighting(

@@ -27,7 +27,7 @@ from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import graphs_of, possible_graphs
 from memlint.findings import Applicability, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
-from memlint.tracer.operands import megabytes, shown
+from memlint.tracer.operands import megabytes, spell
 from memlint.tracer.records import Retained
 from memlint.tracer.sightings import Sighting
 
@@ -302,7 +302,7 @@ class GraphRetention(Rule):
         yield Sighting(
             self,
             kept.site,
-            f"{shown(kept.result)} of {kept.steps} earlier steps, {kept.count} in all, are still "
+            f"{spell(kept.result)} of {kept.steps} earlier steps, {kept.count} in all, are still "
             f"alive with their graph: {megabytes(kept.nbytes / kept.steps)} more with every step",
             "keep `.detach()` of what is collected or summed up over steps, or its `.item()`",
             self.severity,

@@ -23,7 +23,7 @@ from memlint.analysis.values import (
 )
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Rule
-from memlint.tracer.operands import LEAST_BYTES, shown
+from memlint.tracer.operands import LEAST_BYTES
 from memlint.tracer.records import Operand, Operation
 from memlint.tracer.sightings import Sighting
 
@@ -197,7 +197,7 @@ class ImplicitFloat64(Rule):
         yield Sighting(
             self,
             operation.site,
-            f"`{operation.short}` of {narrow[0].dtype} and {shown(operation.operands[wide[0]])} "
+            f"`{operation.short}` of {narrow[0].dtype} and {spell(operation.operands[wide[0]])} "
             "gives float64: twice the bytes, and on a GPU a fraction of the speed, from here on",
             f"make it {narrow[0].dtype} where it comes from",
             self.severity,

@@ -18,7 +18,7 @@ from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule, Word
 from memlint.source.model import Source
 from memlint.tracer.chains import is_nhwc
-from memlint.tracer.operands import megabytes, shown
+from memlint.tracer.operands import megabytes, spell
 from memlint.tracer.records import LostFormat
 from memlint.tracer.sightings import Sighting
 
@@ -197,7 +197,7 @@ class ChannelsLastMismatch(Rule):
         yield Sighting(
             self,
             operation.site,
-            f"`{operation.short}` takes {shown(operand)}, channels_last, and gives a row-major "
+            f"`{operation.short}` takes {spell(operand)}, channels_last, and gives a row-major "
             f"result; converting back reads and writes {megabytes(nbytes)}",
             "keep the format: `memory_format=torch.channels_last`, or give all operands the same",
             self.severity,

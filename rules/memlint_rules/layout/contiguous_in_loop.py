@@ -17,7 +17,7 @@ from memlint.analysis.shown import short_text
 from memlint.analysis.values import Object, Tensor, Unknown, Value, alternatives, made_of
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
-from memlint.tracer.operands import is_dense_copy, megabytes, shown
+from memlint.tracer.operands import is_dense_copy, megabytes, spell
 from memlint.tracer.records import Operation
 from memlint.tracer.sightings import Sighting
 
@@ -166,7 +166,7 @@ class ContiguousInLoop(Rule):
         yield Sighting(
             self,
             operation.site,
-            f"{shown(source)} was made dense {operation.count} times, {operation.again} of them "
+            f"{spell(source)} was made dense {operation.count} times, {operation.again} of them "
             f"with the same numbers as before: {megabytes(nbytes)} were read and written again",
             "make the dense copy once, before the loop",
             self.severity,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from memlint.findings import Severity
 from memlint.rule import Rule
-from memlint.tracer.operands import is_large, megabytes, shown
+from memlint.tracer.operands import is_large, megabytes, spell
 from memlint.tracer.records import BACKWARD, Operation
 from memlint.tracer.sightings import Sighting
 
@@ -89,7 +89,7 @@ class HiddenLayoutCopy(Rule):
         yield Sighting(
             self,
             operation.site,
-            f"{shown(operand)} is copied here so that it can be reshaped: {megabytes(nbytes)} were "
+            f"{spell(operand)} is copied here so that it can be reshaped: {megabytes(nbytes)} were "
             f"read and written in {operation.hidden} copies",
             "exchange axes so that what is reshaped lies in order, or keep the reshaped array",
             self.severity,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from memlint.findings import Severity
 from memlint.layout import stride_order
 from memlint.rule import Rule
-from memlint.tracer.operands import ELEMENTWISE, is_large, is_reordered, shown
+from memlint.tracer.operands import ELEMENTWISE, is_large, is_reordered, spell
 from memlint.tracer.records import Operand, Operation
 from memlint.tracer.sightings import Claim, Sighting
 
@@ -94,7 +94,7 @@ class MixedLayoutOperands(Rule):
         yield Sighting(
             self,
             operation.site,
-            f"`{operation.short}` meets {shown(operand)} and an array of the same shape that is "
+            f"`{operation.short}` meets {spell(operand)} and an array of the same shape that is "
             "stored in another order: one of the two is walked across its order",
             "give both the same order: `.contiguous()` where the axes are exchanged, or the same "
             "exchange for both",

@@ -12,7 +12,7 @@ from memlint.analysis.model_places import moves_model
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
 from memlint.tracer.chains import is_nchw, is_nhwc
-from memlint.tracer.operands import is_large, shown
+from memlint.tracer.operands import is_large, spell
 from memlint.tracer.records import FORWARD, Operation
 from memlint.tracer.sightings import Sighting
 
@@ -177,7 +177,7 @@ class NchwConv(Rule):
         yield Sighting(
             self,
             operation.site,
-            f"a convolution takes {shown(image)}, row-major: the kernels for {image.dtype} want "
+            f"a convolution takes {spell(image)}, row-major: the kernels for {image.dtype} want "
             "channels_last, and convert it each time",
             "convert model and images once: `.to(memory_format=torch.channels_last)`",
             self.severity,

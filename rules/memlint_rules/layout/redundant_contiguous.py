@@ -29,7 +29,7 @@ from memlint.analysis.values import Made, Tensor, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 from memlint.source.model import Source
-from memlint.tracer.operands import is_dense_copy, is_large, megabytes, shown
+from memlint.tracer.operands import is_dense_copy, is_large, megabytes, spell
 from memlint.tracer.records import Asked, Operation
 from memlint.tracer.sightings import Sighting
 
@@ -265,7 +265,7 @@ class RedundantContiguous(Rule):
         yield Sighting(
             self,
             operation.site,
-            f"{shown(source)} is made dense here, though a dense copy of the same numbers was made "
+            f"{spell(source)} is made dense here, though a dense copy of the same numbers was made "
             f"before: {megabytes(nbytes)} were read and written again",
             "make the dense copy once and hand it on",
             Severity.INFO,

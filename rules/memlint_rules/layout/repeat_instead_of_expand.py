@@ -24,7 +24,7 @@ from memlint.analysis.values import Instance, Object
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
 from memlint.source.model import Source
-from memlint.tracer.operands import is_large, megabytes, shown
+from memlint.tracer.operands import is_large, megabytes, spell
 from memlint.tracer.records import Operand, Operation
 from memlint.tracer.sightings import Sighting
 
@@ -212,7 +212,7 @@ class RepeatInsteadOfExpand(Rule):
         yield Sighting(
             self,
             operation.site,
-            f"{shown(source)} is repeated to {megabytes(result.array.nbytes)}, along axes of size "
+            f"{spell(source)} is repeated to {megabytes(result.array.nbytes)}, along axes of size "
             "1 only, and nothing is written into the copies",
             "`.expand(...)` gives a view of the same shape, which has no memory of its own",
             self.severity,

@@ -12,7 +12,7 @@ from memlint.tracer.operands import (
     REDUCTIONS,
     is_format,
     reordered,
-    shown,
+    spell,
 )
 from memlint.tracer.records import Operation
 from memlint.tracer.sightings import Claim, Sighting
@@ -103,7 +103,7 @@ class StridedOperand(Rule):
         yield Sighting(
             self,
             operation.site,
-            f"`{operation.short.strip('_')}` reads {shown(operand)} across the order in which it "
+            f"`{operation.short.strip('_')}` reads {spell(operand)} across the order in which it "
             "is stored",
             "make the array dense once, where it is transposed: `.contiguous()`",
             self.severity,

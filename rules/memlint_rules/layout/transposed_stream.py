@@ -17,7 +17,7 @@ from memlint.analysis.places import from_method
 from memlint.analysis.values import Instance, Object, Tensor, Unknown, Value, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
-from memlint.tracer.operands import is_dense_copy, is_format, is_large, is_reordered, shown
+from memlint.tracer.operands import is_dense_copy, is_format, is_large, is_reordered, spell
 from memlint.tracer.records import FORWARD, Operation, Stream
 from memlint.tracer.sightings import Claim, Part, Sighting
 
@@ -194,7 +194,7 @@ class TransposedStream(Rule):
         yield Sighting(
             self,
             stream.born,
-            f"the layout that comes up here, {shown(stream.largest)}, is taken by "
+            f"the layout that comes up here, {spell(stream.largest)}, is taken by "
             f"{taken // births} operations at {len(places)} places as it is: each of them reads it "
             "along a slow axis, or copies it first",
             "make it dense once, here: `.contiguous()`",

@@ -15,7 +15,7 @@ from memlint.findings import Applicability, Severity
 from memlint.rule import Draft, DraftFix, Related, Rule
 from memlint.source.model import Source
 from memlint.source.project import is_foreign
-from memlint.tracer.operands import is_large, move_of, shown
+from memlint.tracer.operands import is_large, move_of, spell
 from memlint.tracer.records import Operation
 from memlint.tracer.sightings import Sighting
 
@@ -155,7 +155,7 @@ class BlockingTransfer(Rule):
         yield Sighting(
             self,
             operation.site,
-            f"{shown(move.source)} is pinned, but the host waits until it has been copied to "
+            f"{spell(move.source)} is pinned, but the host waits until it has been copied to "
             f"{move.target.device}",
             "pass `non_blocking=True`",
             self.severity,

@@ -18,7 +18,7 @@ from memlint.analysis.values import (
 )
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Related, Rule
-from memlint.tracer.operands import is_large, move_of, shown
+from memlint.tracer.operands import is_large, move_of, spell
 from memlint.tracer.records import LOADING, Operation
 from memlint.tracer.sightings import Sighting
 
@@ -148,7 +148,7 @@ class MissingPinMemory(Rule):
         yield Sighting(
             self,
             operation.site,
-            f"a loader's batch, {shown(move.source)}, goes to {move.target.device} from pageable "
+            f"a loader's batch, {spell(move.source)}, goes to {move.target.device} from pageable "
             "memory: the driver copies it through a buffer of its own, and the host waits",
             "give the loader `pin_memory=True`, and the move `non_blocking=True`",
             self.severity,

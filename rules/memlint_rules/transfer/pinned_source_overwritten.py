@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from memlint.findings import Severity
 from memlint.rule import Rule
-from memlint.tracer.operands import move_of, shown
+from memlint.tracer.operands import move_of, spell
 from memlint.tracer.records import Operation
 from memlint.tracer.sightings import Sighting
 
@@ -82,7 +82,7 @@ class PinnedSourceOverwritten(Rule):
         yield Sighting(
             self,
             operation.site,
-            f"{shown(move.source)} was written into {operation.conflicts} times while it might "
+            f"{spell(move.source)} was written into {operation.conflicts} times while it might "
             f"still have been on its way to {move.target.device}",
             "wait for the copy before writing, or take turns between two buffers",
             self.severity,
