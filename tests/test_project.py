@@ -61,11 +61,11 @@ def imports(tree: ast.Module) -> set[str]:
 def test_the_tool_knows_no_rule_of_the_pack_by_name() -> None:
     for path, tree in sources("memlint"):
         assert "memlint_rules" not in imports(tree), path
-        spell = docstrings(tree)
+        described = docstrings(tree)
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 named = re.search(r"\bMEM[1-8]\d\d\b", node.value)
-                assert named is None or id(node) in spell, (path, node.value)
+                assert named is None or id(node) in described, (path, node.value)
 
 
 def test_nothing_imports_the_libraries_that_it_speaks_of() -> None:

@@ -23,7 +23,7 @@ from memlint.analysis.values import (
 )
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Rule
-from memlint.tracer.operands import LEAST_BYTES
+from memlint.tracer.operands import LEAST_BYTES, spell
 from memlint.tracer.records import Operand, Operation
 from memlint.tracer.sightings import Sighting
 
