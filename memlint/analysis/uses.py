@@ -10,8 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
-from weakref import WeakKeyDictionary
 
 from memlint.analysis.walking import children, walk
 
@@ -246,15 +246,10 @@ class _Mentions:
         return name in names
 
 
-_OF: WeakKeyDictionary[ast.Module, Uses] = WeakKeyDictionary()
-
-
+@lru_cache(maxsize=2)
 def uses_in(tree: ast.Module) -> Uses:
     """The uses of the values of ``tree``, worked out once."""
-    found = _OF.get(tree)
-    if found is None:
-        found = _OF[tree] = Uses(tree)
-    return found
+    return Uses(tree)
 
 
 def _body(scope: ast.AST) -> list[ast.AST]:

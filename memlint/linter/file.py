@@ -8,6 +8,7 @@ import symtable
 import sys
 import traceback
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import NamedTuple
@@ -169,7 +170,8 @@ class Plan:
         except ValueError as error:
             return failed(job.path, f"cannot be parsed: {error}")
         clock.lap("parse")
-        told = [rule for rule in speaking if rule.code in self._listening]
+        # What a rule keeps of a program goes with it: rules live longer than programs.
+        told = [copy(rule) for rule in speaking if rule.code in self._listening]
         clock.watch(told)
         drafts, errors = _analyzed(source, tree, told, self.settings, self._project, followed)
         clock.lap("analyze")
