@@ -107,7 +107,11 @@ class _Judge:
     def __init__(self, active: Sequence[type[Rule]], known: Mapping[str, type[Rule]]) -> None:
         self._active = {rule.code for rule in active}
         self._known = known
-        self._all_ran = all(code in self._active for code, rule in known.items() if rule.default_on)
+        self._all_ran = all(
+            code in self._active
+            for code, rule in known.items()
+            if rule.default_on and not rule.trace_only
+        )
 
     def suppresses_this_rule(self, directive: Directive) -> bool:
         own = UnusedSuppression
