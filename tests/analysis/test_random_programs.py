@@ -185,3 +185,15 @@ def test_much_is_said_of_random_programs() -> None:
             )
     assert kinds["Tensor"] > 80
     assert kinds["ranked"] > 50, kinds
+
+
+def test_numpy_gives_a_number_an_axis() -> None:
+    text = (
+        "import numpy as np\np = np.zeros(())\nq = np.asfortranarray(p)\n"
+        "r = np.ascontiguousarray(p)\n"
+    )
+    names: dict[str, Any] = {}
+    exec(text, names)
+    told = _read(text)
+    assert {name: names[name].shape for name in told} == {"p": (), "q": (1,), "r": (1,)}
+    assert [one for name in told for one in _wrong(told[name], names[name], name)] == []

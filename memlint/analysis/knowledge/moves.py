@@ -197,6 +197,9 @@ def _nested_sizes(value: Value) -> tuple[int, ...] | None:
     return None if inner or only is None else (len(value.items), *only)
 
 
+_WITH_AN_AXIS = frozenset({"ascontiguousarray", "asfortranarray"})
+
+
 def in_order(call: Call) -> Value | None:
     """Numpy's ``array``, ``asarray``, ``copy`` and ``astype`` with their ``order``.
 
@@ -206,6 +209,11 @@ def in_order(call: Call) -> Value | None:
     order = str(call.options[0])
     if base is None:
         return _from_data(call) if call.get("order") in (Absent(), Const("C"), Const("K")) else None
+    if call.name in _WITH_AN_AXIS and base.layout.sizes == ():
+        # Numpy gives these at least one axis.
+        if call.lib != "numpy":
+            return perhaps_view(call, base, OPAQUE, None)
+        base = replace(base, layout=axes.dense((1,)))
     given = call.get("order")
     if isinstance(given, Const) and isinstance(given.value, str):
         order = given.value
