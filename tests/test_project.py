@@ -77,6 +77,8 @@ def test_nothing_imports_the_libraries_that_it_speaks_of() -> None:
                 type_ignores=[],
             )
             heavy = {"torch", "numpy", "numba", "triton", "cupy", "libcst", "rich", "memlint_rules"}
+            if path.parent.name == "tracer":
+                heavy -= {"torch"}  # read only where a trace is entered
             assert not imports(direct) & heavy, path
 
 
