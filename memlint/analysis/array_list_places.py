@@ -10,7 +10,7 @@ from memlint.analysis.definitions_text import callers_hold, leads_to
 from memlint.analysis.imported_names import full_name
 from memlint.analysis.knowledge.array_makers import SEVERAL
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk
-from memlint.analysis.walking import nodes_of, walk
+from memlint.analysis.walking import as_module, nodes_of, walk
 
 # Where arrays of NumPy come from.
 ARRAYS = re.compile(r"\bnp\.|numpy|imread|\bcv2\.|toarray|get_fdata")
@@ -34,7 +34,7 @@ def may_be_of_arrays(function: ast.AST, around: str, source: str) -> bool:
     )
     if not made:
         return False
-    module = function if isinstance(function, ast.Module) else ast.Module([function], [])  # type: ignore[list-item]
+    module = as_module(function)
     return _is_annotated(function) or _Lists(function, around, source, made).found(module)
 
 

@@ -14,7 +14,7 @@ from memlint.analysis.elementwise_copies import ELEMENTWISE
 from memlint.analysis.imported_names import full_name, imported
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk
 from memlint.analysis.uses import Uses
-from memlint.analysis.walking import nodes_of
+from memlint.analysis.walking import as_module, nodes_of
 
 _EXCHANGING = frozenset(
     {"transpose", "permute", "t", "T", "mT", "H", "mH", "movedim", "moveaxis", "swapaxes",
@@ -50,7 +50,7 @@ def may_be_redundant(function: ast.AST, around: str, source: str) -> bool:
     if not copies:
         return False
     made = _Made(source)
-    module = function if isinstance(function, ast.Module) else ast.Module([function], [])  # type: ignore[list-item]
+    module = as_module(function)
     made.walk(module)
     if made.copied_again:
         return True

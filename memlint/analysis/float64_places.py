@@ -17,7 +17,7 @@ from memlint.analysis.knowledge.float64 import DRAWN, MAKERS, STRONG_SCALARS
 from memlint.analysis.last_name import last_name
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk
 from memlint.analysis.uses import Uses
-from memlint.analysis.walking import nodes_of, walk
+from memlint.analysis.walking import as_module, nodes_of, walk
 
 _TENSOR_MAKERS = frozenset({"from_numpy", "tensor", "as_tensor", "asarray"})
 _PICTURES = frozenset({"open", "imread", "imdecode", "cvtColor"})
@@ -46,7 +46,7 @@ def may_be_float64(function: ast.AST, around: str, source: str) -> bool:
     single = "float32" in source
     if not made and not (single and any(_is_strong(one, source) for one in calls)):
         return False
-    module = function if isinstance(function, ast.Module) else ast.Module([function], [])  # type: ignore[list-item]
+    module = as_module(function)
     if made:
         uses = Uses(module)
         made = {one for one in made if not is_cast_at_once(one, uses)}

@@ -11,7 +11,7 @@ from memlint.analysis.changes import called_name
 from memlint.analysis.one_hot import SAME
 from memlint.analysis.paths import names_in
 from memlint.analysis.uses import Use, Uses
-from memlint.analysis.walking import nodes_of
+from memlint.analysis.walking import as_module, nodes_of
 
 _PRODUCTS = frozenset({"matmul", "mm", "dot", "linear", "einsum"})
 _IDENTITIES = frozenset({"eye", "identity"})
@@ -41,7 +41,7 @@ def _multiplied(function: ast.AST, source: str) -> Iterator[tuple[ast.expr, bool
     made = [one for one in nodes if isinstance(one, ast.expr) and _is_made(one, makers)]
     if not made:
         return
-    uses = Uses(function if isinstance(function, ast.Module) else ast.Module([function], []))  # type: ignore[list-item]
+    uses = Uses(as_module(function))
     for one in made:
         for start in _starts(one, nodes, uses):
             way = _way(start, uses)

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from memlint.analysis.changes import called_name
 from memlint.analysis.uses import Use, Uses
-from memlint.analysis.walking import nodes_of
+from memlint.analysis.walking import as_module, nodes_of
 from memlint.rule import Word, occurs
 
 PERMUTED: frozenset[Word] = frozenset(
@@ -60,7 +60,7 @@ def may_hand_on(function: ast.AST, around: str, source: str) -> bool:
 def _densified(function: ast.AST, source: str) -> Iterator[bool]:
     starts = [one for one in nodes_of(function) if isinstance(one, ast.Call) and _permutes(one)]
     if starts:
-        body = function if isinstance(function, ast.Module) else ast.Module([function], [])  # type: ignore[list-item]
+        body = as_module(function)
         uses, copied = Uses(body), _is_copied(source)
         for start in starts:
             if (way := _way(start, uses, copied=copied)) is not None:

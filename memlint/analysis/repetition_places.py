@@ -13,7 +13,7 @@ from functools import lru_cache
 from memlint.analysis.broadcast_uses import read_only_by_broadcast
 from memlint.analysis.knowledge.broadcasting import CASTS
 from memlint.analysis.uses import Uses
-from memlint.analysis.walking import nodes_of
+from memlint.analysis.walking import as_module, nodes_of
 
 COPYING = frozenset({"repeat", "tile", "repeat_interleave"})
 _VIEWS = frozenset({"expand", "expand_as", "broadcast_to"})
@@ -42,7 +42,7 @@ def _needless(function: ast.AST, around: str, source: str) -> Iterator[ast.Call]
     calls = [one for one in nodes_of(function) if isinstance(one, ast.Call) and _copies(one, names)]
     if not calls:
         return
-    uses = Uses(function if isinstance(function, ast.Module) else ast.Module([function], []))  # type: ignore[list-item]
+    uses = Uses(as_module(function))
     readers = _Readers(around, source)
     yield from (call for call in calls if read_only_by_broadcast(call, uses, readers))
 

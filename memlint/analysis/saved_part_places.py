@@ -13,7 +13,7 @@ from memlint.analysis.imported_names import full_name
 from memlint.analysis.last_name import last_name
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk, path_of
 from memlint.analysis.parts import ON_HOST, SAME, SPLITS, TENSOR_METHODS
-from memlint.analysis.walking import nodes_of, walk
+from memlint.analysis.walking import as_module, nodes_of, walk
 
 SENDING = ("put", "put_nowait", "send")
 WRITING = ("save", "dump", "dumps")
@@ -73,7 +73,7 @@ class _Parts:
         self.handed: dict[str, set[Marks]] = {}
         module = function
         if not isinstance(function, ast.Module):
-            module = ast.Module([function], [])  # type: ignore[list-item]
+            module = as_module(function)
         self._looped = {
             name.id
             for one in walk(module)

@@ -17,7 +17,7 @@ from memlint.analysis.definitions_text import (
 )
 from memlint.analysis.imported_names import full_name
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk
-from memlint.analysis.walking import walk
+from memlint.analysis.walking import as_module, walk
 
 TRANSPOSING = frozenset(
     {"transpose", "permute", "t", "T", "mT", "H", "mH", "movedim", "moveaxis", "swapaxes",
@@ -71,7 +71,7 @@ class _Function:
         self.viewed: Marks = NONE
         self.handed: set[tuple[str, int | str]] = set()
         walker = MarkWalk(self._step)
-        walker.run(function if isinstance(function, ast.Module) else ast.Module([function], []))  # type: ignore[list-item]
+        walker.run(as_module(function))
         self.attributes = {
             path.rpartition(".")[2]
             for path, marks in walker.state.items()

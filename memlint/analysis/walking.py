@@ -49,3 +49,8 @@ def nodes_of(node: ast.AST) -> list[ast.AST]:
 def forget_nodes() -> None:
     """Forget what :func:`nodes_of` keeps: a program is done with."""
     nodes_of.cache_clear()
+
+
+def as_module(node: ast.AST) -> ast.Module:
+    """A function as the only statement of a module; a module as it is."""
+    return node if isinstance(node, ast.Module) else ast.Module([node], [])  # type: ignore[list-item]
