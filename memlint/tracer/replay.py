@@ -16,20 +16,19 @@ import torch
 
 from memlint.layout import Strided
 from memlint.measure import Comparison, compare
+from memlint.tracer.operands import ELEMENTWISE, LOOKUPS, NORMALISING, REDUCTIONS
 from memlint.tracer.records import Argument, Hole, Opaque, Operand, Operation
 from memlint.tracer.sightings import Claim, Part
 
-ELEMENTWISE = frozenset(
-    {"add", "sub", "mul", "div", "maximum", "minimum", "pow", "where", "relu", "gelu", "silu",
-     "sigmoid", "tanh", "exp", "neg", "abs", "clamp", "threshold_backward", "gelu_backward",
-     "silu_backward", "tanh_backward", "sigmoid_backward", "eq", "lt", "gt", "le", "ge"}
-)  # fmt: skip
-REDUCTIONS = frozenset({"sum", "mean", "amax", "amin", "var_mean", "std_mean", "logsumexp", "max",
-                        "min", "argmax", "argmin", "var", "std", "norm"})  # fmt: skip
-NORMALISING = frozenset({"native_layer_norm", "_softmax", "_log_softmax", "native_group_norm"})
-LOOKUPS = frozenset({"embedding", "index_select"})
+DERIVATIVES = frozenset(
+    {"threshold_backward", "gelu_backward", "silu_backward", "tanh_backward", "sigmoid_backward"}
+)
+COMPARISONS = frozenset({"eq", "lt", "gt", "le", "ge"})
 PRODUCTS = frozenset({"mm", "bmm", "addmm", "baddbmm", "convolution"})
-REPLAYABLE = ELEMENTWISE | REDUCTIONS | NORMALISING | LOOKUPS | PRODUCTS | {"cat", "clone"}
+REPLAYABLE = (
+    ELEMENTWISE | DERIVATIVES | COMPARISONS | REDUCTIONS | NORMALISING | LOOKUPS | PRODUCTS
+    | {"norm", "cat", "clone"}
+)  # fmt: skip
 
 _ROTATED_BYTES = 96 << 20
 _MOST_BYTES = 512 << 20

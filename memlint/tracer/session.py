@@ -55,6 +55,11 @@ class Session:
         return self._early
 
     @property
+    def warmup(self) -> Recorder | None:
+        """What was noted before the first step had ended; ``None`` without a warm-up."""
+        return self._early
+
+    @property
     def steps(self) -> int:
         """The number of steps that were noted."""
         return len(self.durations)

@@ -162,7 +162,7 @@ class Trace:
         self.findings, homeless = findings_of(told, programs, known)
         self.findings.sort(key=_by_cost)
         every, every_asked = [*self.operations], [*self.asked]
-        early = session._early
+        early = session.warmup
         if early is not None and early is not recorder:
             # What ran before the first step had ended is not judged, but it ran.
             every += early.operations()
