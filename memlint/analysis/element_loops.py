@@ -71,7 +71,7 @@ def element_loop(nest: LoopNest) -> ElementLoop | None:
     node = inner.node
     if nest.compiled is not None or not isinstance(node, ast.For) or node.orelse:
         return None
-    if (inner.trips is not None and inner.trips <= SHORT) or _counts_axes(node.iter):
+    if (inner.trips is not None and inner.trips <= SHORT) or counts_axes(node.iter):
         return None
     if not is_arithmetic(node.body):
         return None
@@ -84,7 +84,7 @@ def element_loop(nest: LoopNest) -> ElementLoop | None:
     return _by_index(nest, inner, node)
 
 
-def _counts_axes(iterable: ast.expr) -> bool:
+def counts_axes(iterable: ast.expr) -> bool:
     """Whether a loop runs over the axes of an array, of which there are few."""
     return any(
         (isinstance(one, ast.Attribute) and one.attr == "ndim")
@@ -280,19 +280,19 @@ def is_arithmetic(body: list[ast.stmt]) -> bool:
 def _is_simple(statement: ast.stmt, bound: set[str], later: set[str], summed: set[str]) -> bool:
     match statement:
         case ast.AugAssign(target=ast.Name(), op=ast.Add() | ast.Sub() | ast.Mult(), value=value):
-            return _computes(value, bound, later)
+            return computes(value, bound, later)
         case ast.AugAssign(target=ast.Subscript() as target, value=value):
-            return _computes(value, bound, later) and _computes(target, bound, later)
+            return computes(value, bound, later) and computes(target, bound, later)
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
-            if name in summed or not _computes(value, bound, later):
+            if name in summed or not computes(value, bound, later):
                 return False
             bound.add(name)
             return True
         case ast.Assign(targets=[ast.Subscript() as target], value=value):
-            return _computes(value, bound, later) and _computes(target, bound, later)
+            return computes(value, bound, later) and computes(target, bound, later)
         case ast.If(test=test, body=body, orelse=orelse):
             inside = set(bound)
-            return _computes(test, bound, later) and all(
+            return computes(test, bound, later) and all(
                 _is_simple(one, inside, later, summed) for one in (*body, *orelse)
             )
         case ast.Pass():
@@ -300,7 +300,7 @@ def _is_simple(statement: ast.stmt, bound: set[str], later: set[str], summed: se
     return False
 
 
-def _computes(node: ast.expr, bound: set[str], later: set[str]) -> bool:
+def computes(node: ast.expr, bound: set[str], later: set[str]) -> bool:
     """Whether an expression is arithmetic on numbers that this iteration has."""
     for one in ast.walk(node):
         if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
@@ -341,7 +341,7 @@ def summed_elements(called: Called) -> ElementLoop | None:
             pass
         case _:
             return None
-    if called.context.compiled is not None or not _computes(elt, set(), set()):
+    if called.context.compiled is not None or not computes(elt, set(), set()):
         return None
     element = next(_elements(called.args.get("", 0)), None)
     if element is None:

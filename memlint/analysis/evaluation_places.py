@@ -42,6 +42,8 @@ _OF_MODULES = (".eval(", ".train(", ".parameters(", ".named_parameters(")
 _OWNER = re.compile(r"(\w+)(?:\[[^\]\n]*\])?$")
 _EVALUATED = re.compile(r"\.eval\(\)|\.train\((?:mode=)?False")
 _BOUND = re.compile(r"(\w+)[ \t]*(?::[^=\n]+)?=(?!=)")
+# What a class keeps as an attribute, and its methods.
+_OWN = re.compile(r"\bself\.(\w+)[ \t]*(?::[^=\n]+)?=(?!=)|\bdef[ \t]+(\w+)\([ \t]*self\b")
 _NO_RUNS = frozenset({"eval", "train", "to", "cuda", "parameters", "named_parameters", "cpu"})
 # So far behind a name, at most, what it is bound to is put into evaluation mode.
 _NEAR = 600
@@ -154,10 +156,11 @@ class Networks:
 
 @lru_cache(maxsize=4)
 def _own_layers(around: str) -> frozenset[str]:
-    """The attributes of a class that puts itself into evaluation mode."""
+    """The attributes of a class that puts itself into evaluation mode, and its methods, which may
+    compute with its parameters."""
     if "self.eval()" not in around and "self.train(" not in around:
         return frozenset()
-    return frozenset(re.findall(r"\bself\.(\w+)[ \t]*(?::[^=\n]+)?=(?!=)", around))
+    return frozenset(attribute or method for attribute, method in _OWN.findall(around))
 
 
 @lru_cache(maxsize=4)

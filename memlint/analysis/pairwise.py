@@ -8,6 +8,8 @@ from memlint.analysis.values import Absent, Const, Made, Sequence, Tensor, Value
 
 REDUCTIONS = frozenset({"sum", "norm", "mean", "vector_norm"})
 _ELEMENTWISE = frozenset({"pow", "power", "square", "abs", "absolute", "sqrt", "exp", "fabs"})
+# The columns of all pairs of rows lie along the last of three axes.
+COLUMNS = (-1, 2)
 FEW_COLUMNS = 4
 FEW_PAIRS = 1 << 16
 
@@ -43,7 +45,7 @@ def _over_columns(reduction: Made) -> bool:
     axis = given_axes[0] if given_axes else reduction.get("", place)
     if isinstance(axis, Sequence) and axis.items is not None and len(axis.items) == 1:
         axis = axis.items[0]
-    return integer(axis) in (-1, 2)
+    return integer(axis) in COLUMNS
 
 
 def _pairs(made: Made) -> bool:

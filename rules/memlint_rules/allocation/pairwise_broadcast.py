@@ -9,6 +9,7 @@ from typing import ClassVar
 from memlint.analysis.chains import mades, operation_of, short
 from memlint.analysis.events import Called
 from memlint.analysis.pairwise import difference, is_small
+from memlint.analysis.pairwise_places import DIFFERENCE, NEW_AXIS, may_sum_columns
 from memlint.analysis.shown import shown
 from memlint.analysis.values import Made, Tensor, alternatives
 from memlint.findings import Applicability, Confidence, Severity
@@ -90,10 +91,8 @@ class PairwiseBroadcast(Rule):
         {"None", "newaxis", "unsqueeze", "expand_dims"},
         {"torch", "numpy"},
         {"sum(", "norm(", "mean("},
-        units=[
-            {"None", "newaxis", "unsqueeze", "expand_dims"},
-            {"sum", "norm", "mean"},
-        ],
+        units=[{"sum", "norm", "mean"}, {NEW_AXIS}, {DIFFERENCE}],
+        places=may_sum_columns,
     )
 
     def check(self, call: Called) -> Iterator[Draft]:

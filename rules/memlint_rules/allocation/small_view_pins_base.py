@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ProgramStart
+from memlint.analysis.kept_view_places import may_keep_view
 from memlint.analysis.parts import TENSOR_FUNCTIONS, pinned_base
 from memlint.analysis.shown import shown
 from memlint.analysis.uses import uses_in
@@ -91,7 +92,7 @@ class SmallViewPinsBase(Rule):
     default_on = False
     applicability = Applicability.SAFE
     calls = frozenset({*APPENDS, "setattr", "operator.setitem", *TAKEN})
-    needs = Needs({"numpy", "torch", "cupy", "cv2"}, units=[{"[", "narrow"}])
+    needs = Needs({"numpy", "torch", "cupy", "cv2"}, units=[{"[", "narrow"}], places=may_keep_view)
 
     def check_start(self, program: ProgramStart) -> Iterator[Draft]:
         """Keep the program's tree: it tells where an array is made."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from memlint.analysis.element_loop_places import may_compute_by_elements
 from memlint.analysis.element_loops import (
     ElementLoop,
     compiled_lines,
@@ -95,7 +96,8 @@ class PythonElementLoop(Rule):
         {"for "},
         {"numpy", "torch", "cupy", "numba"},
         {_INDEXED, " in "},
-        units=[{"for "}, {"range(", "enumerate(", "zip(", " in "}],
+        units=[{"for "}],
+        places=may_compute_by_elements,
     )
 
     def __init__(self, options: object = None) -> None:
