@@ -71,12 +71,14 @@ class Needs:
     place to be reported: others do not count as holding one.  With ``nearest``, these functions
     are read, and of those that call them only plain functions, and methods where what they call
     is no method: for rules to which it matters little how a function is called.  ``callers``
-    tells then of such a function whether it depends on how it is called after all.
+    tells then of such a function whether it depends on how it is called after all.  With
+    ``alone``, the functions that have a place are read and nobody who calls them: for rules that
+    rest on what a function does itself.
     """
 
     __slots__ = (
-        "across", "also", "callers", "classwide", "groups", "nearest", "places", "units",
-        "values", "whole",
+        "across", "alone", "also", "callers", "classwide", "groups", "nearest", "places",
+        "units", "values", "whole",
     )  # fmt: skip
 
     def __init__(
@@ -89,6 +91,7 @@ class Needs:
         across: Iterable[Word] = (),
         classwide: bool = False,
         nearest: bool = False,
+        alone: bool = False,
         places: UnitTest | None = None,
         callers: UnitTest | None = None,
     ) -> None:
@@ -100,6 +103,7 @@ class Needs:
         self.across: tuple[Word, ...] = _cheapest_first(across)
         self.classwide = classwide
         self.nearest = nearest
+        self.alone = alone
         self.places = places
         self.callers = callers
 

@@ -109,7 +109,7 @@ class Index:
                 holders = [u for u in holders if self._has_place(u, sieve, graph)]
                 if not holders:
                     return set()
-            if sieve.nearest:
+            if sieve.nearest or sieve.alone:
                 every += holders if number == 0 else []
             elif any(unit.owner == unit.name == "" for unit in holders):
                 continue  # what the module does is done for all its functions
@@ -124,7 +124,9 @@ class Index:
             # What other methods of the class meet is met for all, but who leads to none of it
             # adds nothing.
             candidates &= graph.reaching(touching, classwide=False, by_init=False)
-        if sieve.nearest:
+        if sieve.alone:
+            candidates &= {id(u.node) for u in every}
+        elif sieve.nearest:
             demanding = {id(u.node) for u in every if self._is_demanding(u, sieve, graph)}
             candidates &= graph.nearest(every, demanding)
         against = self._aliases(outside, sieve.also)
@@ -185,7 +187,7 @@ class _Sieve:
     """The groups of a rule's needs, narrowed to the words that are in the program at all."""
 
     def __init__(self, needs: Needs, text: str) -> None:
-        self.classwide, self.nearest = needs.classwide, needs.nearest
+        self.classwide, self.nearest, self.alone = needs.classwide, needs.nearest, needs.alone
         self.across = frozenset(needs.across)
         self.places, self.callers = needs.places, needs.callers
         self.groups: list[tuple[tuple[Word, ...], bool]] = []

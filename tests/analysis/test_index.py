@@ -6,7 +6,7 @@ import ast
 
 from memlint.analysis.chains import MATMUL, PRODUCT
 from memlint.analysis.index import Index
-from memlint.analysis.repetition_places import may_be_needless, repeats_parameters
+from memlint.analysis.places.repetition import may_be_needless, repeats_parameters
 from memlint.rule import Needs, UnitTest
 from memlint.source.model import Source
 

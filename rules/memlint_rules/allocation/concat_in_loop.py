@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.accumulation import Accumulation, accumulation
 from memlint.analysis.events import Called, ProgramStart
-from memlint.analysis.growing_places import may_grow, may_join
+from memlint.analysis.places.growing import may_grow, may_join
 from memlint.analysis.uses import uses_in
 from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Rule

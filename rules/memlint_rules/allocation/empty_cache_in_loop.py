@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.events import Called, Forward, ProgramEnd, ProgramStart
 from memlint.analysis.line_edits import removed
-from memlint.analysis.repeated_places import may_empty_caches
+from memlint.analysis.places.repeated import may_empty_caches
 from memlint.analysis.steps import STEP_HOOKS, hook_of_step, step_around
 from memlint.analysis.uses import uses_in
 from memlint.findings import Applicability, Severity

@@ -13,10 +13,10 @@ from memlint.analysis.evaluation import (
     guarded_by_callers,
     wants_gradients,
 )
-from memlint.analysis.evaluation_places import EVALUATING, may_evaluate
 from memlint.analysis.events import Called, Context, Forward, ProgramEnd, ProgramStart
 from memlint.analysis.graphs import BACKWARD, differentiated, nodes_behind
 from memlint.analysis.line_edits import decorated
+from memlint.analysis.places.evaluation import EVALUATING, may_evaluate
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import Site, leaves, made_of, possible_graphs
 from memlint.findings import Applicability, Confidence, Severity

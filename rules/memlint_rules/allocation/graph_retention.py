@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memlint.analysis.evaluation import evidence, guarded_by_callers, wants_gradients
-from memlint.analysis.evaluation_places import EVALUATING
 from memlint.analysis.events import Called, Enclosing, Forward, ProgramEnd, ProgramStart
 from memlint.analysis.graphs import BACKWARD, differentiated, nodes_behind, surely_in_graph
+from memlint.analysis.places.evaluation import EVALUATING
+from memlint.analysis.places.retention import NAMED, may_retain
 from memlint.analysis.retention import (
     GROWING,
     SETTING,
@@ -22,7 +23,6 @@ from memlint.analysis.retention import (
     outlives,
     place_of,
 )
-from memlint.analysis.retention_places import NAMED, may_retain
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import graphs_of, possible_graphs
 from memlint.findings import Applicability, Severity

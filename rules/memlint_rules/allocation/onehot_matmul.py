@@ -17,7 +17,7 @@ from memlint.analysis.one_hot import (
     rows_and_table,
     written,
 )
-from memlint.analysis.one_hot_places import may_multiply, may_multiply_elsewhere
+from memlint.analysis.places.one_hot import may_multiply, may_multiply_elsewhere
 from memlint.analysis.shown import shown
 from memlint.analysis.uses import Uses, attributes_set, uses_in
 from memlint.analysis.values import Absent, Value

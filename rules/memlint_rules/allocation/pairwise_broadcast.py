@@ -9,7 +9,7 @@ from typing import ClassVar
 from memlint.analysis.chains import mades, operation_of, short
 from memlint.analysis.events import Called
 from memlint.analysis.pairwise import difference, is_small
-from memlint.analysis.pairwise_places import DIFFERENCE, NEW_AXIS, may_sum_columns
+from memlint.analysis.places.pairwise import DIFFERENCE, NEW_AXIS, may_sum_columns
 from memlint.analysis.shown import shown
 from memlint.analysis.values import Made, Tensor, alternatives
 from memlint.findings import Applicability, Confidence, Severity
@@ -92,6 +92,7 @@ class PairwiseBroadcast(Rule):
         {"torch", "numpy"},
         {"sum(", "norm(", "mean("},
         units=[{"sum", "norm", "mean"}, {NEW_AXIS}, {DIFFERENCE}],
+        nearest=True,
         places=may_sum_columns,
     )
 

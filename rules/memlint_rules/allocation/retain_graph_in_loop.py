@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
 from memlint.analysis.graphs import BACKWARD
-from memlint.analysis.repeated_places import may_retain_graphs
+from memlint.analysis.places.repeated import may_retain_graphs
 from memlint.analysis.retained import needs_graph_again
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Const, must_be

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.parts import Part, parts_of
-from memlint.analysis.saved_part_places import may_save_part
+from memlint.analysis.places.saved_part import may_save_part
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Instance, Object, Unknown, Value, alternatives
 from memlint.findings import Applicability, Confidence, Severity

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ProgramStart
-from memlint.analysis.kept_view_places import may_keep_view
 from memlint.analysis.parts import TENSOR_FUNCTIONS, pinned_base
+from memlint.analysis.places.kept_view import may_keep_view
 from memlint.analysis.shown import shown
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Made, Mapping, Sequence, Tensor, Value, alternatives, made_of
@@ -92,7 +92,12 @@ class SmallViewPinsBase(Rule):
     default_on = False
     applicability = Applicability.SAFE
     calls = frozenset({*APPENDS, "setattr", "operator.setitem", *TAKEN})
-    needs = Needs({"numpy", "torch", "cupy", "cv2"}, units=[{"[", "narrow"}], places=may_keep_view)
+    needs = Needs(
+        {"numpy", "torch", "cupy", "cv2"},
+        units=[{"[", "narrow"}],
+        alone=True,
+        places=may_keep_view,
+    )
 
     def check_start(self, program: ProgramStart) -> Iterator[Draft]:
         """Keep the program's tree: it tells where an array is made."""

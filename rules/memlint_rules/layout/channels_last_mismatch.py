@@ -10,8 +10,8 @@ from typing import ClassVar
 from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
 from memlint.analysis.formats import CONVOLVING, Format, format_of
-from memlint.analysis.permuted_places import PERMUTED, goes_elsewhere, may_densify, may_hand_on
-from memlint.analysis.places import from_method
+from memlint.analysis.methods import from_method
+from memlint.analysis.places.permuted import PERMUTED, goes_elsewhere, may_densify, may_hand_on
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Made, Ref, Tensor, Unknown, alternatives
 from memlint.findings import Applicability, Confidence, Severity

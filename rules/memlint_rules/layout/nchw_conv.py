@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.edits import followed_by
 from memlint.analysis.events import Convolution, ModelPlaced, Transfer, Use
-from memlint.analysis.model_places import moves_model
+from memlint.analysis.places.model import moves_model
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
 from memlint.tracer.chains import is_nchw, is_nhwc

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from memlint.analysis import axes
 from memlint.analysis.events import Argument, KernelLaunch
 from memlint.analysis.extensions import inline_source, reads_bare_memory
-from memlint.analysis.launch_places import may_launch
+from memlint.analysis.places.launch import may_launch
 from memlint.analysis.triton_kernels import Addresses, flat_pointers
 from memlint.analysis.values import Const, Tensor, Value, alternatives, may_be
 from memlint.findings import Applicability, Confidence, Severity

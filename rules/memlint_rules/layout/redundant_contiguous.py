@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 from typing import ClassVar
 
-from memlint.analysis.contiguous_places import may_be_redundant
 from memlint.analysis.copies import (
     Copy,
     already_dense,
@@ -22,7 +21,8 @@ from memlint.analysis.copies import (
 from memlint.analysis.elementwise_copies import ELEMENTWISE, taken_element_by_element
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
 from memlint.analysis.knowledge import Args
-from memlint.analysis.places import from_method
+from memlint.analysis.methods import from_method
+from memlint.analysis.places.contiguous import may_be_redundant
 from memlint.analysis.snapshots import Snapshots
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import Made, Tensor, alternatives

@@ -17,7 +17,7 @@ from memlint.analysis.copies_along_axes import (
     repetition,
 )
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
-from memlint.analysis.repetition_places import may_be_needless, repeats_parameters
+from memlint.analysis.places.repetition import may_be_needless, repeats_parameters
 from memlint.analysis.shown import shown
 from memlint.analysis.uses import attributes_set, uses_in
 from memlint.analysis.values import Instance, Object

@@ -13,8 +13,8 @@ from memlint.analysis.axes.queries import fastest_from_end
 from memlint.analysis.edits import followed_by
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.interpreter.calls import BLOCK
-from memlint.analysis.places import from_method
-from memlint.analysis.stack_places import may_run_stack
+from memlint.analysis.methods import from_method
+from memlint.analysis.places.stack import may_run_stack
 from memlint.analysis.values import Instance, Object, Tensor, Unknown, Value, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule

@@ -9,9 +9,9 @@ from typing import ClassVar
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.guards import error_is_expected
 from memlint.analysis.merging import cannot_view
-from memlint.analysis.places import from_method, method_name
+from memlint.analysis.methods import from_method, method_name
+from memlint.analysis.places.view import may_view_exchanged
 from memlint.analysis.values import Tensor, alternatives
-from memlint.analysis.view_places import may_view_exchanged
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 from memlint.source.model import Source

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from memlint.analysis.column_places import may_walk_columns
 from memlint.analysis.events import LoopNest, ProgramEnd, ProgramStart
 from memlint.analysis.exchange import exchanged
 from memlint.analysis.locality import (
@@ -18,6 +17,7 @@ from memlint.analysis.locality import (
     walk,
     worth_telling,
 )
+from memlint.analysis.places.column import may_walk_columns
 from memlint.analysis.slices import ColumnRead, column_reads
 from memlint.analysis.values import Symbol
 from memlint.findings import Applicability, Confidence, Severity

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from memlint.analysis.element_loop_places import may_compute_by_elements
 from memlint.analysis.element_loops import (
     ElementLoop,
     compiled_lines,
@@ -13,6 +12,7 @@ from memlint.analysis.element_loops import (
     summed_elements,
 )
 from memlint.analysis.events import Called, LoopNest, ProgramStart
+from memlint.analysis.places.element_loop import may_compute_by_elements
 from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Rule
 

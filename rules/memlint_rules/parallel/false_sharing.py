@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memlint.analysis.events import ProgramEnd, ProgramStart, SlotStore
-from memlint.analysis.slot_places import may_store_again
+from memlint.analysis.places.slot import may_store_again
 from memlint.analysis.slots import Slot, one_per_worker, slot_of, stored_each_time
 from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Related, Rule

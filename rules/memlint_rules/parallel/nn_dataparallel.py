@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from memlint.analysis.conditions import named_conditions, names_around, unwrapped_again
 from memlint.analysis.events import Called, ProgramStart
+from memlint.analysis.places.wrapping import WRAPPING, may_wrap
 from memlint.analysis.values import Sequence, Value
-from memlint.analysis.wrapping_places import WRAPPING, may_wrap
 from memlint.findings import Severity
 from memlint.rule import Draft, Needs, Rule
 

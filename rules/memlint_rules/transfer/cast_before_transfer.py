@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ProgramStart
-from memlint.analysis.moved_places import moves_what_it_widens
+from memlint.analysis.places.moved import moves_what_it_widens
 from memlint.analysis.shown import shown
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.widening import Widening, moved_first, widening_of

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.births import MOVES, Birth, birth_of, made_there, names_device
 from memlint.analysis.events import Called, ProgramStart
-from memlint.analysis.moved_places import moves_what_it_makes
+from memlint.analysis.places.moved import moves_what_it_makes
 from memlint.analysis.uses import Uses, uses_in
 from memlint.findings import Applicability, Severity
 from memlint.rule import Draft, DraftFix, Needs, Rule

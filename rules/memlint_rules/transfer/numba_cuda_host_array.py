@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from math import prod
 
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
-from memlint.analysis.host_array_places import LAUNCH, may_launch
 from memlint.analysis.knowledge.array_makers import is_array
+from memlint.analysis.places.host_array import LAUNCH, may_launch
 from memlint.analysis.values import Function, Site, Tensor, Value
 from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Related, Rule

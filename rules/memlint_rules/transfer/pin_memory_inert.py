@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from memlint.analysis.edits import call_without_keyword
 from memlint.analysis.events import Called, LoaderBuilt
 from memlint.analysis.knowledge.array_makers import is_array
-from memlint.analysis.loader_places import UNPINNED, may_pin_in_vain
 from memlint.analysis.loaders import name_of, pins
+from memlint.analysis.places.loader import UNPINNED, may_pin_in_vain
 from memlint.analysis.values import (
     Absent,
     Const,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from memlint.analysis.blocking import batch_of
 from memlint.analysis.events import Called, Enclosing, LoaderBuilt, ProgramStart
-from memlint.analysis.loader_places import may_pin_and_copy
 from memlint.analysis.placement import moves_off_host
+from memlint.analysis.places.loader import may_pin_and_copy
 from memlint.analysis.shown import shown
 from memlint.analysis.values import (
     Absent,

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ModelPlaced, ProgramEnd, ProgramStart
+from memlint.analysis.places.sync import may_wait
 from memlint.analysis.placing import PLACING
-from memlint.analysis.sync_places import may_wait
 from memlint.analysis.syncs import EMPTYING, READS, STEPS, TRAINING, TRUTH, Reads, Wait
 from memlint.findings import Severity
 from memlint.rule import Draft, Needs, Related, Rule

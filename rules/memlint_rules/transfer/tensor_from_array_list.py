@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from math import prod
 
-from memlint.analysis.array_list_places import may_be_of_arrays
 from memlint.analysis.entries import (
     ARRAY,
     LIST_OF_ARRAYS,
@@ -18,6 +17,7 @@ from memlint.analysis.entries import (
 from memlint.analysis.events import Called
 from memlint.analysis.imports import name_of_module
 from memlint.analysis.knowledge.array_makers import gives_several, is_array
+from memlint.analysis.places.array_list import may_be_of_arrays
 from memlint.analysis.values import (
     Absent,
     Const,

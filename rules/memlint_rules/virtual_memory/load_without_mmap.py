@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
 from memlint.analysis.files import ending_of, is_stream
-from memlint.analysis.load_places import LOAD, SAMPLES, SMALL, may_load, named_file
+from memlint.analysis.places.load import LOAD, SAMPLES, SMALL, may_load, named_file
 from memlint.analysis.shown import shown
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Absent, must_be

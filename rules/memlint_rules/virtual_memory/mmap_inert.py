@@ -14,8 +14,8 @@ from memlint.analysis.files import (
     mapping_of,
     opened_archive,
 )
-from memlint.analysis.mapping_places import may_map_in_vain
 from memlint.analysis.named_values import written
+from memlint.analysis.places.mapping import may_map_in_vain
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import Absent, Const, Value, deps_of, may_be, must_be
 from memlint.findings import Confidence

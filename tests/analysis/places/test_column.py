@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from memlint.analysis.column_places import may_walk_columns
+from memlint.analysis.places.column import may_walk_columns
 
 
 def passes(body: str, more: str = "") -> bool:

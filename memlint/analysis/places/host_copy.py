@@ -7,7 +7,7 @@ import ast
 import re
 
 from memlint.analysis.leading_names import arguments_of_calls, code_of
-from memlint.analysis.moved_places import Bindings, defaults_of
+from memlint.analysis.places.moved import Bindings, defaults_of
 from memlint.analysis.walking import nodes_of, walk
 
 _PINNED = ("pin_memory", "cuda", "CUDA")

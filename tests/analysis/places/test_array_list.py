@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from memlint.analysis.array_list_places import may_be_of_arrays
+from memlint.analysis.places.array_list import may_be_of_arrays
 
 
 def makes(body: str, more: str = "", head: str = "def f(self, x, y):") -> bool:

@@ -8,7 +8,7 @@ from textwrap import indent
 import pytest
 
 from memlint.analysis.leading_names import called_otherwise, leading_to
-from memlint.analysis.sync_places import TRAINING_CALL, may_wait
+from memlint.analysis.places.sync import TRAINING_CALL, may_wait
 
 HELPERS = """
 def number(part):

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from memlint.analysis.slot_places import may_store_again
+from memlint.analysis.places.slot import may_store_again
 
 
 def passes(text: str, more: str = "") -> bool:

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from memlint.analysis.saved_part_places import may_save_part
+from memlint.analysis.places.saved_part import may_save_part
 
 
 def saves(body: str, more: str = "", head: str = "def f(self, x, path):") -> bool:

@@ -7,12 +7,12 @@ from textwrap import indent
 
 import pytest
 
-from memlint.analysis.host_array_places import LAUNCH, may_launch
-from memlint.analysis.host_copy_places import may_copy_to_host
 from memlint.analysis.leading_names import arguments_of_calls
-from memlint.analysis.loader_places import UNPINNED, may_pin_and_copy, may_pin_in_vain
-from memlint.analysis.repeated_places import may_empty_caches, may_retain_graphs
-from memlint.analysis.wrapping_places import may_wrap
+from memlint.analysis.places.host_array import LAUNCH, may_launch
+from memlint.analysis.places.host_copy import may_copy_to_host
+from memlint.analysis.places.loader import UNPINNED, may_pin_and_copy, may_pin_in_vain
+from memlint.analysis.places.repeated import may_empty_caches, may_retain_graphs
+from memlint.analysis.places.wrapping import may_wrap
 from memlint.rule import UnitTest
 
 

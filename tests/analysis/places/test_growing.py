@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from memlint.analysis.growing_places import may_grow, may_join
+from memlint.analysis.places.growing import may_grow, may_join
 
 
 def function(body: str, head: str = "def f(x, out, parts):") -> str:

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from memlint.analysis.one_hot_places import may_multiply, may_multiply_elsewhere
+from memlint.analysis.places.one_hot import may_multiply, may_multiply_elsewhere
 
 
 def function(body: str) -> ast.stmt:

@@ -37,15 +37,18 @@ def _calls_target(loop: ast.For | ast.AsyncFor) -> bool:
 
 
 def _may_be_sequence(call: ast.Call, source: str) -> bool:
-    if isinstance(call.func, ast.Name) or not call.args or not _SPREAD.search(source):
+    if isinstance(call.func, ast.Name) or not call.args:
         return False
-    name = last_name(call.func)
-    return not names_behind(name, source).isdisjoint(_sequences(source))
+    sequences = _sequences(source)
+    return bool(sequences) and not names_behind(last_name(call.func), source).isdisjoint(sequences)
 
 
 @lru_cache(maxsize=4)
 def _sequences(source: str) -> frozenset[str]:
-    """``Sequential``, and the functions and classes that hold one."""
+    """``Sequential``, and the functions and classes that hold one; empty where no sequence is made
+    of a list."""
+    if _SPREAD.search(source) is None:
+        return frozenset()
     found = {"Sequential"}
     for one in definitions(source).functions:
         if "Sequential(" in one.text:

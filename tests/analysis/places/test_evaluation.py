@@ -7,7 +7,7 @@ from textwrap import indent
 
 import pytest
 
-from memlint.analysis.evaluation_places import may_evaluate
+from memlint.analysis.places.evaluation import may_evaluate
 
 EVALUATED = "\n\ndef load(path):\n    found = build(path)\n    found.eval()\n    return found\n"
 

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from memlint.analysis.float64_places import may_be_float64
+from memlint.analysis.places.float64 import may_be_float64
 
 
 def makes(body: str, more: str = "", name: str = "f") -> bool:

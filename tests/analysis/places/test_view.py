@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from memlint.analysis.view_places import may_view_exchanged
+from memlint.analysis.places.view import may_view_exchanged
 
 
 def views(text: str, more: str = "") -> bool:

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from memlint.analysis.load_places import may_load
+from memlint.analysis.places.load import may_load
 
 
 def loads(body: str, more: str = "") -> bool:

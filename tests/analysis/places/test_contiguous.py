@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from memlint.analysis.contiguous_places import may_be_redundant
+from memlint.analysis.places.contiguous import may_be_redundant
 
 
 def redundant(body: str, more: str = "") -> bool:

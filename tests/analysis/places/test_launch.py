@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from memlint.analysis.launch_places import may_launch
+from memlint.analysis.places.launch import may_launch
 
 
 def passes(body: str, source: str = "") -> bool:

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from memlint.analysis.model_places import moves_model
+from memlint.analysis.places.model import moves_model
 
 
 def passes(body: str, source: str = "") -> bool:

@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from memlint.analysis.evaluation_places import EVALUATING, Networks, may_be_told
 from memlint.analysis.graphs import COUNTED
 from memlint.analysis.knowledge.autograd import LEAVING
 from memlint.analysis.last_name import last_name
 from memlint.analysis.leading_names import called_otherwise, code_of, leading_to
-from memlint.analysis.moved_places import Bindings
+from memlint.analysis.places.evaluation import EVALUATING, Networks, may_be_told
+from memlint.analysis.places.moved import Bindings
 from memlint.analysis.retention import GROWING, LOOPS
 from memlint.analysis.values import OUTSIDE_GRAPHS
 from memlint.analysis.walking import children, nodes_of, walk

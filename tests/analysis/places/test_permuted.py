@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from memlint.analysis.permuted_places import may_densify, may_hand_on
+from memlint.analysis.places.permuted import may_densify, may_hand_on
 
 
 def function(body: str) -> ast.stmt:

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from memlint.analysis.mapping_places import may_map_in_vain
+from memlint.analysis.places.mapping import may_map_in_vain
 
 
 def maps(body: str, more: str = "") -> bool:

@@ -7,7 +7,7 @@ from textwrap import indent
 
 import pytest
 
-from memlint.analysis.retention_places import may_retain
+from memlint.analysis.places.retention import may_retain
 
 HELPERS = """
 class Meter:

@@ -8,7 +8,7 @@ from textwrap import indent
 
 import pytest
 
-from memlint.analysis.moved_places import moves_what_it_makes, moves_what_it_widens
+from memlint.analysis.places.moved import moves_what_it_makes, moves_what_it_widens
 
 Test = Callable[[ast.AST, str, str], bool]
 
