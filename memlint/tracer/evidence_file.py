@@ -31,10 +31,16 @@ class EvidenceFile:
     meta: Mapping[str, Any]
     findings: tuple[Finding, ...]
     sites: tuple[SiteCount, ...]
+    profile: Mapping[str, Any] | None = None
+    journeys: tuple[Mapping[str, Any], ...] = ()
 
 
 def document(
-    meta: Mapping[str, Any], findings: Sequence[Finding], sites: Sequence[SiteCount]
+    meta: Mapping[str, Any],
+    findings: Sequence[Finding],
+    sites: Sequence[SiteCount],
+    profile: Mapping[str, Any] | None = None,
+    journeys: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """The evidence as plain data."""
     return {
@@ -42,6 +48,8 @@ def document(
         "meta": dict(meta),
         "findings": [finding_object(one) for one in findings],
         "sites": [asdict(one) for one in sites],
+        "profile": profile,
+        "journeys": list(journeys),
     }
 
 
@@ -60,9 +68,12 @@ def evidence_of_document(written: Any) -> EvidenceFile:
                 int(one["line"]),
                 str(one["operation"]),
                 int(one["count"]),
+                one.get("source"),
             )
             for one in written["sites"]
         ),
+        written.get("profile"),
+        tuple(written.get("journeys", ())),
     )
 
 

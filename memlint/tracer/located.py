@@ -1,0 +1,133 @@
+"""The events of a profiled step, with the operations of the tracer that they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from memlint.tracer.profiler_events import Allocation, Event
+from memlint.tracer.records import BACKWARD, LOADING, OPTIMIZER, Operation
+
+OTHER = "other"
+# What torch puts around the operations of a phase.
+_RANGES = (
+    ("autograd::", BACKWARD),
+    ("torch::autograd::", BACKWARD),
+    ("enumerate(DataLoader)", LOADING),
+    ("Optimizer.", OPTIMIZER),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """An event with the operation that it is, or is a part of; ``depth`` counts from 0, which is
+    an operation that no other has called."""
+
+    event: Event
+    operation: Operation | None
+    phase: str
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """An allocation with the operation that it was made in, and its name as the profiler has
+    it."""
+
+    at: int
+    allocation: Allocation
+    operation: Operation | None
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What an event stands in."""
+
+    operation: Operation | None = None
+    name: str = ""
+    phase: str = OTHER
+    depth: int = 0
+
+
+def located(events: Sequence[Event], operations: Sequence[Operation]) -> Iterator[Located]:
+    """The events that do something, those that called others first."""
+    found = [
+        Located(event, around.operation, around.phase, around.depth)
+        for event, around in _walk(events, operations, _Around())
+        if event.allocation is None
+    ]
+    waits = [one.event for one in found if one.operation is None and one.phase == LOADING]
+    for one in found:
+        inside = one.operation is not None and any(_lies_in(one.event, wait) for wait in waits)
+        yield replace(one, depth=one.depth + 1) if inside else one
+
+
+def _lies_in(event: Event, wait: Event) -> bool:
+    """The wait for a batch is no operation, so that the events do not nest by themselves."""
+    return event.thread == wait.thread and wait.start <= event.start and event.end <= wait.end
+
+
+def allocated(events: Sequence[Event], operations: Sequence[Operation]) -> list[Allocated]:
+    """The allocations, by their time."""
+    found = [
+        Allocated(event.start, event.allocation, around.operation, around.name)
+        for event, around in _walk(events, operations, _Around())
+        if event.allocation is not None
+    ]
+    return sorted(found, key=lambda one: one.at)
+
+
+def _walk(
+    events: Sequence[Event], operations: Sequence[Operation], around: _Around
+) -> Iterator[tuple[Event, _Around]]:
+    marked = _marked(events)
+    for number, event in enumerate(events):
+        if event.mark is not None:
+            continue
+        if event.allocation is not None:
+            yield event, around
+            continue
+        within = around
+        if number in marked and around.operation is None:
+            mine = operations[marked[number]]
+            within = _Around(mine, event.name, mine.phase)
+        elif around.operation is None and around.name == "":
+            within = _Around(None, "", _phase_of(event.name) or around.phase)
+            if _works(event):
+                within = _Around(None, event.name, within.phase)
+        if within.operation is not None or within.name:
+            yield event, within
+            within = _Around(within.operation, within.name, within.phase, within.depth + 1)
+        yield from _walk(event.children, operations, within)
+
+
+def _marked(events: Sequence[Event]) -> dict[int, int]:
+    """The numbers of marks, by the index of the event that each stands behind."""
+    found: dict[int, int] = {}
+    last: int | None = None
+    for index, event in enumerate(events):
+        if event.mark is not None:
+            if last is not None:
+                found[last] = event.mark
+        elif event.allocation is None:
+            last = index
+    return found
+
+
+def _works(event: Event) -> bool:
+    """Whether it is an operation, or the wait for a batch, that holds no operation of the tracer:
+    one that holds some is told by these."""
+    if event.name.startswith("enumerate(DataLoader)"):
+        return not _holds_marks(event)
+    if "::" not in event.name or _phase_of(event.name) is not None:
+        return False
+    return not _holds_marks(event)
+
+
+def _holds_marks(event: Event) -> bool:
+    return any(child.mark is not None or _holds_marks(child) for child in event.children)
+
+
+def _phase_of(name: str) -> str | None:
+    return next((phase for start, phase in _RANGES if name.startswith(start)), None)
