@@ -29,12 +29,24 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "--output-format", type=click.Choice(list(FORMATS)), default="full", show_default=True
 )
 @click.option("-o", "--output-file", type=_FILE, metavar="FILE", help="Write the report here.")
+@click.option(
+    "--trace-event",
+    type=_FILE,
+    metavar="FILE",
+    help="Write the profiled step here, for Perfetto, and no report; FILE.gz is compressed.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Write findings, nothing else.")
 @click.option(
     "--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True
 )
 def report(
-    trace: Path, output_format: str, output_file: Path | None, quiet: bool, color: str
+    trace: Path,
+    *,
+    output_format: str,
+    output_file: Path | None,
+    trace_event: Path | None,
+    quiet: bool,
+    color: str,
 ) -> int:
     """Show what TRACE has found, a file that `memlint trace -o` or `memlint merge` wrote."""
     from memlint.tracer.evidence_file import EvidenceError, read_evidence
@@ -43,6 +55,9 @@ def report(
         evidence = read_evidence(trace)
     except EvidenceError as error:
         raise Failed(str(error)) from error
+    if trace_event is not None:
+        _write_events(trace, evidence, trace_event)
+        return Status.CLEAN
     shown = _Shown(evidence)
     if output_file is None:
         view = shown.view(width_of(sys.stdout), wants_color(color, sys.stdout))
@@ -55,6 +70,17 @@ def report(
     except OSError as error:
         raise Failed(f"{output_file}: {error.strerror}") from error
     return Status.CLEAN
+
+
+def _write_events(trace: Path, evidence: EvidenceFile, path: Path) -> None:
+    from memlint.tracer.trace_event import trace_event, write_trace_event
+
+    if evidence.profile is None:
+        raise Failed(f"{trace}: no step was profiled in this run")
+    try:
+        write_trace_event(path, trace_event(evidence.meta, evidence.findings, evidence.profile))
+    except OSError as error:
+        raise Failed(f"{path}: {error.strerror}") from error
 
 
 class _Shown:

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch.autograd import profiler as torch_profiler
 
+from memlint.tracer.notices import withheld
 from memlint.tracer.profiler_events import MARK, Event, Kernel, events_of, kernels_of
 from memlint.tracer.recorder import Noted, Recorder
 from memlint.tracer.records import Operation
@@ -26,7 +27,6 @@ NO_PROFILER = "this torch has no profiler"
 OTHER_PROFILER = "the program runs torch's profiler itself"
 FORKED = "the program forked in each step that was tried"
 _STARTERS = ("_prepare_profiler", "_enable_profiler")
-_LOG_LEVEL = "KINETO_LOG_LEVEL"
 
 
 class StepProfiler:
@@ -65,8 +65,12 @@ class StepProfiler:
             profile_memory=True,
         )
         self.recorder.loading.pauses()
-        with _without_notices():
+        with withheld():
+            block = torch.UntypedStorage(1)  # type: ignore[no-untyped-call]
             profile.__enter__()  # type: ignore[no-untyped-call]
+            # The allocator complains of the first block that it has not seen made, not of the
+            # thousand that follow.
+            del block
         self._profile = profile
         self._stack.enter_context(_giving_way(lambda: self.give_up(OTHER_PROFILER)))
         _ACTIVE.add(self)
@@ -109,7 +113,8 @@ class StepProfiler:
         profile, self._profile = self._profile, None
         _ACTIVE.discard(self)
         self._stack.close()
-        profile.__exit__(None, None, None)
+        with withheld():
+            profile.__exit__(None, None, None)
         self.recorder.loading.resumes()
         return profile.kineto_results
 
@@ -158,16 +163,3 @@ def _giving_way(give_up: Callable[[], None]) -> Iterator[None]:
     finally:
         for name, start in before.items():
             setattr(torch_profiler, name, start)
-
-
-@contextmanager
-def _without_notices() -> Iterator[None]:
-    """Kineto prints that it starts and ends, unless told otherwise when it is first used."""
-    if _LOG_LEVEL in os.environ:
-        yield
-        return
-    os.environ[_LOG_LEVEL] = "6"
-    try:
-        yield
-    finally:
-        del os.environ[_LOG_LEVEL]

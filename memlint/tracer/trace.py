@@ -137,7 +137,7 @@ class Trace:
         if not self._quiet:
             print(self.report(), file=sys.stderr)
         if self._output is not None:
-            self.save(self._folder / _of_this_rank(Path(self._output)))
+            self.save(self._folder / of_this_rank(Path(self._output)))
 
     def step(self) -> None:
         """A step of the program ends here."""
@@ -227,7 +227,15 @@ class Trace:
         """What was found, dearest first, as text."""
         from memlint.tracer.summary import summary
 
-        return summary(self.findings, self.meta)
+        return summary(self.findings, self.meta, self.profile, self._line)
+
+    def _line(self, finding: Finding) -> str | None:
+        """The text of the line that a finding stands on."""
+        from memlint.tracer.findings import Programs
+
+        if finding.cell is not None:
+            return None
+        return Programs(self._folder).line(finding.path, finding.location.line)
 
     def document(self) -> dict[str, Any]:
         """The evidence as plain data, as :meth:`save` writes it."""
@@ -240,6 +248,16 @@ class Trace:
         from memlint.tracer.evidence_file import write_evidence
 
         write_evidence(path, self.document())
+
+    def save_trace_event(self, path: str | os.PathLike[str]) -> None:
+        """Write the profiled step for Perfetto, in Chrome's trace event format.
+
+        Raises :class:`TraceError` where no step was profiled, and ``OSError``."""
+        from memlint.tracer.trace_event import trace_event, write_trace_event
+
+        if self.profile is None:
+            raise TraceError("no step was profiled")
+        write_trace_event(path, trace_event(self.meta, self.findings, self.profile))
 
     def gather(self) -> EvidenceFile:
         """The evidence of all ranks of a distributed run, joined, for each of them.
@@ -272,7 +290,7 @@ class Trace:
         if found:
             from memlint.tracer.summary import summary
 
-            raise AssertionError(summary(found, self.meta))
+            raise AssertionError(summary(found, self.meta, self.profile, self._line))
 
 
 def _profile(
@@ -324,7 +342,8 @@ def _rank() -> int | None:
     return int(rank) if rank.isdecimal() and size.isdecimal() and int(size) > 1 else None
 
 
-def _of_this_rank(output: Path) -> Path:
+def of_this_rank(output: Path) -> Path:
+    """A path with the number of this process in a distributed run, as it is in any other."""
     rank = _rank()
     return output if rank is None else output.with_suffix(f".rank{rank}{output.suffix}")
 
