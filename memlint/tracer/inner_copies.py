@@ -25,8 +25,7 @@ _Key = tuple[int, int | None, Operand | None, Operand | None, str]
 
 
 def inner_copies(placed: Sequence[Located], kernels: Iterable[Kernel]) -> list[InnerCopy]:
-    """The copies within convolutions that make a difference, those of one operand to one layout
-    together."""
+    """The copies within convolutions, those of one operand to one layout together."""
     found: dict[_Key, InnerCopy] = {}
     for one in [*_copies(placed), *_conversions(placed, list(kernels))]:
         key = (id(one.operation), one.index, one.operand, one.copied, one.kernel)
@@ -36,7 +35,12 @@ def inner_copies(placed: Sequence[Located], kernels: Iterable[Kernel]) -> list[I
         else:
             known.count += one.count
             known.seconds += one.seconds
-    return [one for one in found.values() if one.ratio >= LEAST_CLAIM]
+    return list(found.values())
+
+
+def makes_a_difference(copy: InnerCopy) -> bool:
+    """Whether the operation would be faster without the copy, by what was seen."""
+    return copy.ratio >= LEAST_CLAIM
 
 
 def _copies(placed: Sequence[Located]) -> Iterator[InnerCopy]:

@@ -9,11 +9,12 @@ from memlint.tracer.profiler_events import Allocation, Event
 from memlint.tracer.records import BACKWARD, LOADING, OPTIMIZER, Operation
 
 OTHER = "other"
+_WAITING = "enumerate(DataLoader)"
 # What torch puts around the operations of a phase.
 _RANGES = (
     ("autograd::", BACKWARD),
     ("torch::autograd::", BACKWARD),
-    ("enumerate(DataLoader)", LOADING),
+    (_WAITING, LOADING),
     ("Optimizer.", OPTIMIZER),
 )
 
@@ -57,15 +58,22 @@ def located(events: Sequence[Event], operations: Sequence[Operation]) -> Iterato
         for event, around in _walk(events, operations, _Around())
         if event.allocation is None
     ]
-    waits = [one.event for one in found if one.operation is None and one.phase == LOADING]
+    waits = [one.event for one in found if _waits(one.event)]
     for one in found:
-        inside = one.operation is not None and any(_lies_in(one.event, wait) for wait in waits)
+        inside = any(_lies_in(one.event, wait) for wait in waits)
         yield replace(one, depth=one.depth + 1) if inside else one
 
 
+def _waits(event: Event) -> bool:
+    return event.name.startswith(_WAITING)
+
+
 def _lies_in(event: Event, wait: Event) -> bool:
-    """The wait for a batch is no operation, so that the events do not nest by themselves."""
-    return event.thread == wait.thread and wait.start <= event.start and event.end <= wait.end
+    """The wait for a batch is a range that the program opens: the operations in it are not always
+    its children."""
+    if event is wait or event.thread != wait.thread:
+        return False
+    return wait.start <= event.start and event.end <= wait.end
 
 
 def allocated(events: Sequence[Event], operations: Sequence[Operation]) -> list[Allocated]:
@@ -88,17 +96,21 @@ def _walk(
         if event.allocation is not None:
             yield event, around
             continue
+        if _waits(event):
+            yield event, _Around(None, event.name, LOADING)
+            yield from _walk(event.children, operations, replace(around, phase=LOADING))
+            continue
         within = around
         if number in marked and around.operation is None:
             mine = operations[marked[number]]
             within = _Around(mine, event.name, mine.phase)
-        elif around.operation is None and around.name == "":
+        elif not around.name:
             within = _Around(None, "", _phase_of(event.name) or around.phase)
             if _works(event):
-                within = _Around(None, event.name, within.phase)
-        if within.operation is not None or within.name:
+                within = replace(within, name=event.name)
+        if within.name:
             yield event, within
-            within = _Around(within.operation, within.name, within.phase, within.depth + 1)
+            within = replace(within, depth=within.depth + 1)
         yield from _walk(event.children, operations, within)
 
 
@@ -116,13 +128,10 @@ def _marked(events: Sequence[Event]) -> dict[int, int]:
 
 
 def _works(event: Event) -> bool:
-    """Whether it is an operation, or the wait for a batch, that holds no operation of the tracer:
-    one that holds some is told by these."""
-    if event.name.startswith("enumerate(DataLoader)"):
-        return not _holds_marks(event)
-    if "::" not in event.name or _phase_of(event.name) is not None:
-        return False
-    return not _holds_marks(event)
+    """Whether it is an operation that holds none of the tracer's: one that does is told by
+    these."""
+    is_operation = "::" in event.name and _phase_of(event.name) is None
+    return is_operation and not _holds_marks(event)
 
 
 def _holds_marks(event: Event) -> bool:

@@ -297,7 +297,7 @@ def _profile(
     session: Session, programs: Programs
 ) -> tuple[Mapping[str, Any] | None, list[InnerCopy]]:
     """The profiled step, if there is one, and what its kernels copied."""
-    from memlint.tracer.inner_copies import inner_copies
+    from memlint.tracer.inner_copies import inner_copies, makes_a_difference
     from memlint.tracer.located import located
     from memlint.tracer.step_profile import profile_of
 
@@ -313,7 +313,8 @@ def _profile(
         seconds=step.seconds,
         shown=programs.shown,
     )
-    return profile, inner_copies(list(located(events, operations)), kernels)
+    copies = inner_copies(list(located(events, operations)), kernels)
+    return profile, [one for one in copies if makes_a_difference(one)]
 
 
 def _counts(finding: Finding, select: Sequence[str]) -> bool:
