@@ -14,12 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from memlint.layout import classify
 from memlint.measure import LEAST_CLAIM
 from memlint.tracer.located import Located
-from memlint.tracer.profiler_events import Kernel
+from memlint.tracer.profiler_events import COPY, Kernel
 from memlint.tracer.records import InnerCopy, Operand, Operation
 
 CONVOLVING = frozenset({"convolution", "convolution_backward", "_convolution", "conv2d"})
 _CONVERTING = re.compile(r"nchwToNhwc|nhwcToNchw", re.IGNORECASE)
-_COPY = "aten::copy_"
 
 _Key = tuple[int, int | None, Operand | None, Operand | None, str]
 
@@ -47,7 +46,7 @@ def _copies(placed: Sequence[Located]) -> Iterator[InnerCopy]:
     whole = _times(placed)
     for one in placed:
         operation, event = one.operation, one.event
-        if operation is None or operation.short not in CONVOLVING or event.name != _COPY:
+        if operation is None or operation.short not in CONVOLVING or event.name != COPY:
             continue
         if len(event.inputs) < 2:
             continue
@@ -58,7 +57,7 @@ def _copies(placed: Sequence[Located]) -> Iterator[InnerCopy]:
                 _index_of(operand, operation),
                 operand,
                 copied,
-                _COPY,
+                COPY,
                 1,
                 (event.end - event.start) / 1e9,
                 whole[id(operation)],

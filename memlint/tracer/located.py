@@ -131,11 +131,7 @@ def _works(event: Event) -> bool:
     """Whether it is an operation that holds none of the tracer's: one that does is told by
     these."""
     is_operation = "::" in event.name and _phase_of(event.name) is None
-    return is_operation and not _holds_marks(event)
-
-
-def _holds_marks(event: Event) -> bool:
-    return any(child.mark is not None or _holds_marks(child) for child in event.children)
+    return is_operation and not event.holds_marks
 
 
 def _phase_of(name: str) -> str | None:

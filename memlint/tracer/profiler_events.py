@@ -12,6 +12,10 @@ from memlint.tracer.records import Operand
 MARK = "memlint#"
 """Begins the names of the ranges that tell, each right behind an operation, what it was."""
 
+# The tag of what Kineto has seen itself: calls of a device's runtime, and kernels.
+_DEVICE = "Kineto"
+COPY, ALLOCATES = "aten::copy_", "[memory]"
+
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
@@ -26,21 +30,21 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A range or an allocation; times in nanoseconds.  ``inputs`` are its tensors."""
+    """A range or an allocation, times in nanoseconds; made by :func:`event`.
+
+    ``inputs`` are the tensors of a copy.  ``mark`` is the number that a mark tells, ``None`` for
+    all other events; ``holds_marks`` is true of those that have some among what is within."""
 
     name: str
     start: int
     end: int
-    thread: int = 0
-    correlation: int = 0
-    inputs: tuple[Operand, ...] = ()
-    children: tuple[Event, ...] = ()
-    allocation: Allocation | None = None
-
-    @property
-    def mark(self) -> int | None:
-        """The number that a mark tells; ``None`` for all other events."""
-        return int(self.name[len(MARK) :]) if self.name.startswith(MARK) else None
+    thread: int
+    correlation: int
+    children: tuple[Event, ...]
+    inputs: tuple[Operand, ...]
+    allocation: Allocation | None
+    mark: int | None
+    holds_marks: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +59,27 @@ class Kernel:
     correlation: int
 
 
+def event(
+    name: str,
+    start: int,
+    end: int,
+    *,
+    thread: int = 0,
+    correlation: int = 0,
+    children: tuple[Event, ...] = (),
+    inputs: tuple[Operand, ...] = (),
+    allocation: Allocation | None = None,
+) -> Event:
+    """An event with what is said of its marks."""
+    mark = int(name[len(MARK) :]) if name.startswith(MARK) else None
+    holds = any(child.mark is not None or child.holds_marks for child in children)
+    return Event(name, start, end, thread, correlation, children, inputs, allocation, mark, holds)
+
+
 def events_of(results: Any) -> tuple[Event, ...]:
     """The events of a profile (``kineto_results``), each with those within it."""
-    return tuple(_event(node) for node in results.experimental_event_tree())
+    nodes = results.experimental_event_tree()
+    return tuple(_event(node) for node in nodes if node.tag.name != _DEVICE)
 
 
 def kernels_of(results: Any) -> tuple[Kernel, ...]:
@@ -66,17 +88,18 @@ def kernels_of(results: Any) -> tuple[Kernel, ...]:
 
 
 def _event(node: Any) -> Event:
-    fields = node.extra_fields
-    start, end = int(node.start_time_ns), int(node.end_time_ns)
-    return Event(
-        str(node.name),
+    name, start = str(node.name), int(node.start_time_ns)
+    allocation = _allocation(node.extra_fields) if name == ALLOCATES else None
+    return event(
+        name,
         start,
-        max(start, end),
-        int(node.start_tid),
-        int(node.correlation_id),
-        tuple(_operands(getattr(fields, "inputs", ()))),
-        tuple(_event(child) for child in node.children),
-        _allocation(fields) if hasattr(fields, "alloc_size") else None,
+        max(start, int(node.end_time_ns)),
+        thread=int(node.start_tid),
+        correlation=int(node.correlation_id),
+        children=tuple([_event(child) for child in node.children if child.tag.name != _DEVICE]),
+        # Reading them takes longer than all the rest.
+        inputs=tuple(_operands(node.extra_fields.inputs)) if name == COPY else (),
+        allocation=allocation,
     )
 
 

@@ -26,6 +26,8 @@ from memlint.tracer.records import Operation
 NO_PROFILER = "this torch has no profiler"
 OTHER_PROFILER = "the program runs torch's profiler itself"
 FORKED = "the program forked in each step that was tried"
+MOST_OPERATIONS = 20_000
+TOO_LONG = f"a step has more than {MOST_OPERATIONS:,} operations"
 _STARTERS = ("_prepare_profiler", "_enable_profiler")
 
 
@@ -41,8 +43,10 @@ class StepProfiler:
         self.hindrance = ""
         self.began = self.seconds = 0.0
         self.begins_at = 0
+        self._device = "cuda" if torch.cuda.is_available() else None
         self._noted: list[Noted] = []
         self._numbers: dict[int, int] = {}
+        self._marks = 0
         self._range: Any = None
         self._profile: Any = None
         self._results: Any = None
@@ -60,7 +64,7 @@ class StepProfiler:
             return False
         profile = torch_profiler.profile(
             use_kineto=True,
-            use_device="cuda" if torch.cuda.is_available() else None,
+            use_device=self._device,
             record_shapes=True,
             profile_memory=True,
         )
@@ -82,6 +86,10 @@ class StepProfiler:
         self.recorder.operation(func, args, kwargs, result)
         noted = self.recorder.latest
         if noted is None or self._profile is None:
+            return
+        self._marks += 1
+        if self._marks > MOST_OPERATIONS:
+            self.give_up(TOO_LONG)
             return
         number = self._numbers.get(id(noted))
         if number is None:
@@ -126,7 +134,7 @@ class StepProfiler:
 
     def kernels(self) -> tuple[Kernel, ...]:
         """What ran on devices."""
-        return kernels_of(self._results)
+        return kernels_of(self._results) if self._device is not None else ()
 
     def operations(self) -> list[Operation]:
         """The operations that the marks stand for, by their numbers."""

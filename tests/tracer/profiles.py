@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from memlint.layout import Strided
 from memlint.tracer.profiler_events import MARK, Allocation, Event
+from memlint.tracer.profiler_events import event as make
 from memlint.tracer.records import Operand, Operation, Site
 
 
 def event(name: str, start: float, end: float, *children: Event, **fields: int) -> Event:
     """An event; times in microseconds."""
-    return Event(name, int(start * 1e3), int(end * 1e3), children=children, **fields)
+    return make(name, int(start * 1e3), int(end * 1e3), children=children, **fields)
 
 
 def mark(number: int, at: float) -> Event:
@@ -18,9 +19,7 @@ def mark(number: int, at: float) -> Event:
 
 def memory(at: float, address: int, nbytes: int, total: int = 0, device: str = "cpu") -> Event:
     moment = int(at * 1e3)
-    return Event(
-        "[memory]", moment, moment, allocation=Allocation(address, nbytes, total, device)
-    )
+    return make("[memory]", moment, moment, allocation=Allocation(address, nbytes, total, device))
 
 
 def tensor(*shape: int, strides: tuple[int, ...], dtype: str = "float32") -> Operand:

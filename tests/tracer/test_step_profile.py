@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from memlint.tracer.inner_copies import inner_copies, makes_a_difference
 from memlint.tracer.located import allocated, located
 from memlint.tracer.memory_curve import MOST_HOLDERS, memory_of, thinned
 from memlint.tracer.observe import observe
-from memlint.tracer.profiler_events import Event, Kernel
+from memlint.tracer.profiler_events import Event, Kernel, events_of, kernels_of
 from memlint.tracer.records import Operation, Site
 from memlint.tracer.sightings import Sighting
 from memlint.tracer.step_profile import MOST_EVENTS, line_of, profile_of
@@ -25,9 +26,7 @@ MUL = operation("aten.mul.Tensor", 4, phase="backward")
 def _told(
     events: Sequence[Event], operations: Sequence[Operation], kernels: Sequence[Kernel] = ()
 ) -> Mapping[str, Any]:
-    return profile_of(
-        events, kernels, operations, began=0, seconds=1e-3, shown=lambda path: path
-    )
+    return profile_of(events, kernels, operations, began=0, seconds=1e-3, shown=lambda path: path)
 
 
 def _places(told: Mapping[str, Any]) -> list[tuple[str, int | None, str]]:
@@ -131,6 +130,32 @@ def test_kernels_stand_at_the_line_that_launched_them() -> None:
         ("Memset", None),
     ]
     assert [(one["start_us"], one["us"], one["thread"]) for one in rows] == [(8, 1, 7), (9, 0.5, 7)]
+
+
+def _node(name: str, tag: str, *children: Any) -> Any:
+    fields = SimpleNamespace(inputs=[])
+    return SimpleNamespace(
+        name=name, tag=SimpleNamespace(name=tag), children=list(children), extra_fields=fields,
+        start_time_ns=5, end_time_ns=9, start_tid=1, correlation_id=3,
+    )  # fmt: skip
+
+
+def _seen(name: str, kind: str) -> Any:
+    return SimpleNamespace(
+        name=lambda: name, device_type=lambda: f"DeviceType.{kind}", device_index=lambda: 1,
+        device_resource_id=lambda: 7, linked_correlation_id=lambda: 3,
+        start_ns=lambda: 20, duration_ns=lambda: 30,
+    )  # fmt: skip
+
+
+def test_what_ran_on_a_device_is_no_event_of_the_host() -> None:
+    launch = _node("aten::add", "TorchOp", _node("add_kernel", "Kineto"))
+    results = SimpleNamespace(
+        experimental_event_tree=lambda: [launch, _node("Memset", "Kineto")],
+        events=lambda: [_seen("aten::add", "CPU"), _seen("add_kernel", "CUDA")],
+    )
+    assert [(one.name, one.children) for one in events_of(results)] == [("aten::add", ())]
+    assert kernels_of(results) == (Kernel("add_kernel", 20, 50, "cuda:1", 7, 3),)
 
 
 NCHW = tensor(8, 64, 56, 56, strides=(200704, 3136, 56, 1))
