@@ -26,7 +26,9 @@ from memlint.tracer.records import Operation
 NO_PROFILER = "this torch has no profiler"
 OTHER_PROFILER = "the program runs torch's profiler itself"
 FORKED = "the program forked in each step that was tried"
+BUSY = "memlint.trace() profiles a step on another thread: trace with profile_step=False"
 MOST_OPERATIONS = 20_000
+_PATIENCE = 10.0
 TOO_LONG = f"a step has more than {MOST_OPERATIONS:,} operations"
 _STARTERS = ("_prepare_profiler", "_enable_profiler")
 
@@ -51,6 +53,8 @@ class StepProfiler:
         self._profile: Any = None
         self._results: Any = None
         self._thread = threading.get_ident()
+        self._is_in_the_way = False
+        self._has_stopped = threading.Event()
         self._stack = ExitStack()
 
     def begin(self) -> bool:
@@ -76,7 +80,7 @@ class StepProfiler:
             # thousand that follow.
             del block
         self._profile = profile
-        self._stack.enter_context(_giving_way(lambda: self.give_up(OTHER_PROFILER)))
+        self._stack.enter_context(_giving_way(self.give_way))
         _ACTIVE.add(self)
         self.begins_at, self.began = time.time_ns(), time.perf_counter()
         return True
@@ -88,8 +92,8 @@ class StepProfiler:
         if noted is None or self._profile is None:
             return
         self._marks += 1
-        if self._marks > MOST_OPERATIONS:
-            self.give_up(TOO_LONG)
+        if self._is_in_the_way or self._marks > MOST_OPERATIONS:
+            self.give_up(OTHER_PROFILER if self._is_in_the_way else TOO_LONG)
             return
         number = self._numbers.get(id(noted))
         if number is None:
@@ -112,6 +116,19 @@ class StepProfiler:
             self.hindrance = hindrance
             self._stop()
 
+    def give_way(self) -> None:
+        """Stop for a profiler of the program.
+
+        Only the profiled thread can stop its profiler: any other one waits until it does, at its
+        next operation.  Raises ``RuntimeError`` if that does not come, as two profilers at a time
+        end the process."""
+        if threading.get_ident() == self._thread:
+            self.give_up(OTHER_PROFILER)
+            return
+        self._is_in_the_way = True
+        if not self._has_stopped.wait(_PATIENCE):
+            raise RuntimeError(BUSY)
+
     def before_fork(self) -> None:
         """The child has but the thread that forks: if that is profiled, it would go on there."""
         if threading.get_ident() == self._thread:
@@ -124,6 +141,7 @@ class StepProfiler:
         with withheld():
             profile.__exit__(None, None, None)
         self.recorder.loading.resumes()
+        self._has_stopped.set()
         return profile.kineto_results
 
     # What was seen, once it has ended

@@ -12,7 +12,7 @@ import torch
 
 from memlint.tracer.callsite import CallSites
 from memlint.tracer.modes import Asking, Watching
-from memlint.tracer.profiling import StepProfiler
+from memlint.tracer.profiling import TOO_LONG, StepProfiler
 from memlint.tracer.recorder import Recorder
 from memlint.tracer.records import FORWARD, LOADING, OPTIMIZER
 
@@ -164,6 +164,8 @@ class Session:
             self.profiled, self._tries = profiler, 0
         else:
             self.not_profiled = profiler.hindrance
+            if profiler.hindrance == TOO_LONG:
+                self._tries = 0
         return True
 
     # What the modes tell

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -12,6 +13,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 
+from memlint.tracer import profiling
 from memlint.tracer.callsite import CallSites
 from memlint.tracer.inner_copies import inner_copies
 from memlint.tracer.loading import Loading
@@ -309,6 +311,56 @@ def test_the_profiler_gives_way_to_one_of_the_program() -> None:
     # The next step is tried.
     assert sum(one.event.name == "aten::exp" and not one.depth for one in _located(run)) == 1
     assert len(run.session.durations) == 2
+    assert _is_off()
+
+
+def _profile_a_sum(own: list[object]) -> None:
+    try:
+        with profile(activities=[ProfilerActivity.CPU]) as mine:
+            A.sum()
+        own.append({one.key for one in mine.key_averages()})
+    except RuntimeError as error:
+        own.append(error)
+
+
+def test_the_profiler_gives_way_to_one_on_another_thread() -> None:
+    own: list[object] = []
+
+    def start(step: int) -> None:
+        if step != 2:
+            return
+        thread = threading.Thread(target=_profile_a_sum, args=(own,))
+        thread.start()
+        while thread.is_alive():
+            torch.exp(A)
+
+    run = _train(5, within=start)
+    assert isinstance(own[0], set)
+    assert "aten::sum" in own[0]
+    assert _profiled(run).hindrance == ""
+    assert len(run.session.durations) == 2
+
+
+def test_another_thread_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiling, "_PATIENCE", 0.05)
+    own: list[object] = []
+
+    def start(step: int) -> None:
+        if step == 2:
+            thread = threading.Thread(target=_profile_a_sum, args=(own,))
+            thread.start()
+            thread.join()
+
+    _train(5, within=start)
+    assert [str(one) for one in own] == [profiling.BUSY]
+    assert _is_off()
+
+
+def test_a_step_of_too_many_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiling, "MOST_OPERATIONS", 5)
+    run = _train(6)
+    assert run.session.profiled is None
+    assert run.session.not_profiled == profiling.TOO_LONG
     assert _is_off()
 
 

@@ -128,7 +128,8 @@ class ChannelsLastMismatch(Rule):
     ## How to confirm
 
     Print `y.is_contiguous(memory_format=torch.channels_last)` before and after the operation, or
-    look for `nchwToNhwc` kernels and `aten::clone` in a profile.
+    look for `nchwToNhwc` kernels and `aten::clone` in a profile. `memlint trace` reports operations
+    that lose the format and convolutions that copy their input or weight in each call.
 
     ## References
 
