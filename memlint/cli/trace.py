@@ -56,6 +56,12 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Write the profiled step here, for Perfetto; FILE.gz is compressed.",
 )
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the report here too, as one HTML page.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print no report.")
 def trace(
     program: Sequence[str],
@@ -70,6 +76,7 @@ def trace(
     exclude: Sequence[str],
     output: Path | None,
     trace_event: Path | None,
+    html: Path | None,
     quiet: bool,
 ) -> int:
     """Run PROGRAM with its arguments, and report what it did to memory.
@@ -79,15 +86,19 @@ def trace(
 
     Exit status: that of the program.
     """
+    from memlint.cli.page import require_html, write_page
     from memlint.cli.program import Program
     from memlint.tracer import Trace, TraceError
     from memlint.tracer.trace import of_this_rank
 
-    for option, path in (("--output", output), ("--trace-event", trace_event)):
+    written = (("--output", output), ("--trace-event", trace_event), ("--html", html))
+    for option, path in written:
         if path is not None and not path.absolute().parent.is_dir():
             raise click.UsageError(f"{option}: no such folder: {path.parent}")
     if trace_event is not None and no_profile_step:
         raise click.UsageError("--trace-event needs the step that --no-profile-step leaves out")
+    if html is not None:
+        require_html()
     traced = Program(program[0], program[1:], as_module)
     if not traced.exists:
         raise Failed(f"no such program: {traced.name}")
@@ -103,6 +114,7 @@ def trace(
         quiet=quiet,
     )
     events = None if trace_event is None else of_this_rank(trace_event.absolute())
+    page = None if html is None else of_this_rank(html.absolute())
     with ExitStack() as stack:
         try:
             stack.enter_context(tracing)
@@ -111,6 +123,8 @@ def trace(
         status = traced.run()
     if events is not None and tracing.meta:  # a forked child has seen nothing
         _write(events, tracing)
+    if page is not None and tracing.meta:
+        write_page(tracing.document(), page, page.name)
     return status
 
 

@@ -79,12 +79,21 @@ def evidence_of_document(written: Any) -> EvidenceFile:
 
 def read_evidence(path: str | os.PathLike[str]) -> EvidenceFile:
     """Read an evidence file; raises :class:`EvidenceError`."""
+    return evidence_in(read_document(path), path)
+
+
+def read_document(path: str | os.PathLike[str]) -> Any:
+    """What an evidence file holds, as plain data; raises :class:`EvidenceError`."""
     try:
-        written = json.loads(Path(path).read_bytes())
+        return json.loads(Path(path).read_bytes())
     except OSError as error:
         raise EvidenceError(f"{path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise EvidenceError(f"{path}: no JSON: {error}") from error
+
+
+def evidence_in(written: Any, path: str | os.PathLike[str]) -> EvidenceFile:
+    """The content of a document that was read from ``path``; raises :class:`EvidenceError`."""
     try:
         return evidence_of_document(written)
     except (KeyError, TypeError, ValueError) as error:

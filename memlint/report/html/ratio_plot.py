@@ -1,0 +1,81 @@
+"""A measured ratio with its interval, beside the spread of no difference."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from memlint.report.html.svg import element, percent, picture
+
+_HEIGHT = 58
+_MARGIN = 0.04
+_MOST_LABELS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Ratios:
+    """As-is over alternative, all above 0: the median with its interval, with the conversion
+    charged, and the as-is against itself."""
+
+    ratio: float
+    low: float
+    high: float
+    net: float
+    same_low: float
+    same_high: float
+
+
+class _Scale:
+    """Logarithmic, with 1 in it and room at both ends."""
+
+    def __init__(self, ratios: Ratios) -> None:
+        values = (ratios.low, ratios.high, ratios.net, ratios.same_low, ratios.same_high, 0.8, 1.25)
+        self._low, self._high = math.log2(min(values)), math.log2(max(values))
+
+    def __call__(self, ratio: float) -> float:
+        part = (math.log2(ratio) - self._low) / (self._high - self._low)
+        return _MARGIN + part * (1 - 2 * _MARGIN)
+
+    def labels(self) -> list[float]:
+        """Powers of two within the scale, 1 among them, few enough to be told apart."""
+        first, last = math.ceil(self._low), math.floor(self._high)
+        step = max(1, math.ceil((last - first + 1) / _MOST_LABELS))
+        return [2.0**power for power in range(first, last + 1) if power % step == 0]
+
+
+def ratio_plot(ratios: Ratios) -> Markup:
+    """The plot; what it says is in its description too."""
+    at = _Scale(ratios)
+
+    def x(ratio: float) -> str:
+        return percent(at(ratio))
+
+    def bar(low: float, high: float, y: float, height: float, kind: str) -> Markup:
+        width = percent(at(high) - at(low))
+        return element("rect", x=x(low), width=width, y=y, height=height, class_=kind)
+
+    axis = [
+        part
+        for one in at.labels()
+        for part in (
+            element(
+                "line", x1=x(one), x2=x(one), y1=4, y2=40, class_="one" if one == 1 else "grid"
+            ),
+            element("text", f"{one:g}\N{MULTIPLICATION SIGN}", x=x(one), y=54, text_anchor="middle"),
+        )
+    ]
+    return picture(
+        f"{ratios.ratio:.2f} times as long as the alternative",
+        f"95 % interval {ratios.low:.2f} to {ratios.high:.2f}; with the conversion charged "
+        f"{ratios.net:.2f}; measured against itself {ratios.same_low:.2f} to "
+        f"{ratios.same_high:.2f}.",
+        bar(ratios.same_low, ratios.same_high, 4, 36, "same"),
+        *axis,
+        bar(ratios.low, ratios.high, 15, 4, "interval"),
+        element("circle", cx=x(ratios.ratio), cy=17, r=5, class_="ratio"),
+        element("circle", cx=x(ratios.net), cy=31, r=4.5, class_="net"),
+        height=_HEIGHT,
+        class_="ratio-plot",
+    )
