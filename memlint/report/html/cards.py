@@ -155,14 +155,19 @@ def _seen(evidence: Mapping[str, Any]) -> str:
 
 
 def _cost(evidence: Mapping[str, Any]) -> str:
-    """The number that a reader looks for first."""
-    saved = evidence.get("ms_per_step")
-    if evidence.get("verdict") in ("confirmed", "inconclusive") and saved is not None:
-        return f"{shown_ms(saved)} a step"
-    count, nbytes = evidence.get("count"), evidence.get("bytes")
-    if nbytes:
-        return f"{shown_bytes(nbytes / (evidence.get('steps') or 1))} a step"
-    return "" if count is None else _seen(evidence)
+    """The number that a reader looks for first, or the word."""
+    verdict, saved = evidence.get("verdict"), evidence.get("ms_per_step")
+    if verdict == "refuted":
+        return "leave it"
+    if verdict == "not_reached":
+        return ""
+    if saved is not None and verdict in ("confirmed", "inconclusive"):
+        sure = "" if verdict == "confirmed" else "perhaps "
+        return f"{sure}{shown_ms(saved)} a step"
+    nbytes = evidence.get("bytes")
+    if not nbytes:
+        return _seen(evidence)
+    return f"{shown_bytes(nbytes / (evidence.get('steps') or 1))} a step"
 
 
 def _amounts(evidence: Mapping[str, Any]) -> list[Amount]:

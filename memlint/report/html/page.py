@@ -19,6 +19,7 @@ from memlint.report.html.cards import VERDICTS, Amount, Card, Sources, card
 from memlint.report.html.journey_plot import MOST_JOURNEYS, JourneyPlot, journey_plot
 from memlint.report.html.memory_plot import memory_plot
 from memlint.report.html.phase_table import phase_table
+from memlint.report.html.prose import prose
 from memlint.report.html.quantities import shown_bytes, shown_ms, shown_share
 from memlint.report.html.recorded import Recorded
 from memlint.report.html.site_table import site_table
@@ -83,7 +84,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    made.filters.update(bytes=shown_bytes, ms=shown_ms, share=shown_share, phase_class=phase_class)
+    made.filters.update(
+        bytes=shown_bytes, ms=shown_ms, share=shown_share, phase_class=phase_class, prose=prose
+    )
     return made
 
 

@@ -56,23 +56,22 @@ def ratio_plot(ratios: Ratios) -> Markup:
         width = percent(at(high) - at(low))
         return element("rect", x=x(low), width=width, y=y, height=height, class_=kind)
 
-    axis = [
-        part
-        for one in at.labels()
-        for part in (
-            element(
-                "line", x1=x(one), x2=x(one), y1=4, y2=40, class_="one" if one == 1 else "grid"
-            ),
-            element("text", f"{one:g}\N{MULTIPLICATION SIGN}", x=x(one), y=54, text_anchor="middle"),
+    def tick(ratio: float) -> Markup:
+        kind = "one" if ratio == 1 else "grid"
+        label = f"{ratio:g}\N{MULTIPLICATION SIGN}"
+        return element(
+            "g",
+            element("line", x1=x(ratio), x2=x(ratio), y1=4, y2=40, class_=kind),
+            element("text", label, x=x(ratio), y=54, text_anchor="middle"),
         )
-    ]
+
     return picture(
         f"{ratios.ratio:.2f} times as long as the alternative",
         f"95 % interval {ratios.low:.2f} to {ratios.high:.2f}; with the conversion charged "
         f"{ratios.net:.2f}; measured against itself {ratios.same_low:.2f} to "
         f"{ratios.same_high:.2f}.",
         bar(ratios.same_low, ratios.same_high, 4, 36, "same"),
-        *axis,
+        *(tick(one) for one in at.labels()),
         bar(ratios.low, ratios.high, 15, 4, "interval"),
         element("circle", cx=x(ratios.ratio), cy=17, r=5, class_="ratio"),
         element("circle", cx=x(ratios.net), cy=31, r=4.5, class_="net"),
