@@ -18,10 +18,10 @@ from memlint.report.view import shown_place
 from memlint.source.model import Source
 
 VERDICTS: Mapping[str, str] = {
-    "confirmed": "measured: the alternative takes less time here",
+    "confirmed": "the alternative takes less time here",
     "observed": "seen, not measured",
     "inconclusive": "it ran, where it settles nothing",
-    "refuted": "measured: it costs nothing worth mentioning here, leave it",
+    "refuted": "it costs nothing worth mentioning here, leave it",
     "not_reached": "its lines did not run",
 }
 """What each verdict means, in the order in which they are offered."""
