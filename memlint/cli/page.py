@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,8 @@ from memlint.cli.status import Failed
 
 def require_html() -> None:
     """Fail where what pages need is not installed, before anything else is done."""
-    try:
-        import jinja2  # noqa: F401
-    except ImportError as error:
-        raise Failed("--html needs jinja2: pip install 'memlint-ml[trace]'") from error
+    if importlib.util.find_spec("jinja2") is None:
+        raise Failed("--html needs jinja2: pip install 'memlint-ml[trace]'")
 
 
 def write_page(document: Mapping[str, Any], output: Path, name: str) -> None:
@@ -30,8 +29,8 @@ def write_page(document: Mapping[str, Any], output: Path, name: str) -> None:
     except (KeyError, TypeError, ValueError) as error:
         raise Failed(f"{name}: no evidence of a trace: {error!r}") from error
     shown = ShownTrace(evidence)
-    sources = Sources(shown.source, known.sources())
-    page = render_page(shown.meta, shown.report.findings, known, sources)
+    sources = Sources(shown.traced_source, known.sources())
+    page = render_page(shown.meta, shown.as_traced(), known, sources)
     try:
         with output.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
             stream.write(page)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -16,6 +17,9 @@ from memlint.cli.terminal import wants_color, width_of
 from memlint.report.formats import FOR_PEOPLE, FORMATS, render
 from memlint.report.summary import closing_line
 from memlint.report.view import PLAIN_WIDTH, View
+
+if TYPE_CHECKING:
+    from memlint.tracer.evidence_file import EvidenceFile
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -41,6 +45,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 def report(
     context: click.Context,
     trace: Path,
+    *,
     output_format: str,
     output_file: Path | None,
     trace_event: Path | None,

@@ -70,7 +70,7 @@ def render_page(
         journeys=journeys,
         journeys_left_out=len(known.journeys or ()) - len(journeys or ()),
         sites=site_table(known.sites),
-        source_of=lambda line: sources.line(line.path, None, line.line),
+        source_of=lambda line: sources.traced.get((line.path, line.line)),
     )  # fmt: skip
 
 
