@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
+from importlib import resources
 from itertools import pairwise
 from typing import Any
 
+import jsonschema
 import pytest
 
 pytest.importorskip("jinja2")
@@ -166,8 +169,14 @@ def test_what_an_older_file_does_not_hold_is_said() -> None:
     assert "No step was profiled" in section(page, "timeline")
     assert "No step was profiled" in section(page, "memory")
     assert "were not recorded" in section(page, "journeys")
-    nulls = samples.document(profile=None, journeys=None)
-    assert section(parsed(page_of(nulls)), "memory") == section(page, "memory")
+    unprofiled = parsed(page_of(samples.document(profile=None)))
+    assert section(unprofiled, "memory") == section(page, "memory")
+    assert "born 27 times" in section(unprofiled, "journeys")
+
+
+def test_the_sample_is_what_a_trace_writes() -> None:
+    schema = resources.files("memlint").joinpath("schemas/trace.schema.json").read_text("utf-8")
+    jsonschema.validate(samples.document(), json.loads(schema))
 
 
 def test_an_empty_trace_has_a_page() -> None:

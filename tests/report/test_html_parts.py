@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 
@@ -121,6 +122,7 @@ def test_calls_lie_within_their_callers_and_are_counted_once() -> None:
     assert [bar.attributes["y"] for bar in bars] == ["0", "4", "8", "0", "4"]
     assert [bar.attributes["x"] for bar in bars] == ["0%", "10%", "12%", "20%", "40%"]
     assert lane.ms == pytest.approx(0.12)
+    assert one.phases == ("forward",)
     assert lane.operations == 5
 
 
@@ -128,6 +130,18 @@ def test_what_runs_beyond_the_step_is_within_the_picture() -> None:
     one = timeline(profile(event(0, 10), event(150, 50)))
     last = list(svg(one.lanes[0].bars).all("rect"))[-1]
     assert (last.attributes["x"], last.attributes["width"]) == ("75%", "25%")
+
+
+def test_the_shortest_operation_is_drawn() -> None:
+    one = timeline(profile(event(0, 0), event(1, 999_999), step_ms=1000.0))
+    first = next(svg(one.lanes[0].bars).all("rect"))
+    assert first.attributes["width"] == "0.02%"
+
+
+def test_phases_have_one_order() -> None:
+    names = ("other", "optimizer", "backward", "forward", "loading")
+    one = timeline(profile(*(event(place, 1, name) for place, name in enumerate(names))))
+    assert one.phases == ("loading", "forward", "backward", "optimizer", "other")
 
 
 def test_the_shortest_lanes_share_one() -> None:
@@ -198,7 +212,9 @@ def test_axes_in_the_order_of_memory() -> None:
 )
 def test_ratios_lie_within_their_plot(ratios: Ratios) -> None:
     drawn = svg(ratio_plot(ratios))
-    assert 1 <= len(list(drawn.all("text"))) <= 7
+    labels = [float(str(one.attributes["x"])[:-1]) for one in drawn.all("text")]
+    assert len(labels) >= 2
+    assert all(later - before >= 13.9 for before, later in pairwise(labels))
     assert drawn.of_class("one")
     ratio, net = (float(str(one.attributes["cx"])[:-1]) for one in drawn.all("circle"))
     assert (ratio <= net) == (ratios.ratio <= ratios.net)

@@ -129,7 +129,7 @@ def _figures(meta: Mapping[str, Any], cards: Sequence[Card], known: Recorded) ->
     if known.profile is not None:
         found.append(Amount("Profiled step", shown_ms(known.profile.step_ms), "profiler included"))
         found += [
-            Amount("Peak memory", shown_bytes(one.peak_bytes), f"on {one.device}")
+            Amount("Peak memory", shown_bytes(one.peak_bytes), f"on {one.device}, in this step")
             for one in known.profile.memory
         ]
     return found

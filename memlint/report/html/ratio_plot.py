@@ -11,7 +11,8 @@ from memlint.report.html.svg import element, percent, picture
 
 _HEIGHT = 58
 _MARGIN = 0.04
-_MOST_LABELS = 6
+_APART = 0.14
+_NEAR_ONE = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,17 @@ class _Scale:
         return _MARGIN + part * (1 - 2 * _MARGIN)
 
     def labels(self) -> list[float]:
-        """Powers of two within the scale, 1 among them, few enough to be told apart."""
-        first, last = math.ceil(self._low), math.floor(self._high)
-        step = max(1, math.ceil((last - first + 1) / _MOST_LABELS))
-        return [2.0**power for power in range(first, last + 1) if power % step == 0]
+        """1 and other ratios within the scale, far enough from each other to be told apart."""
+        powers = range(math.ceil(self._low), math.floor(self._high) + 1)
+        every = {*_NEAR_ONE, *(2.0**power for power in powers)}
+        kept: list[float] = []
+        for one in sorted(every, key=lambda ratio: abs(math.log2(ratio))):
+            place = self(one)
+            if _MARGIN <= place <= 1 - _MARGIN and all(
+                abs(place - self(other)) >= _APART for other in kept
+            ):
+                kept.append(one)
+        return sorted(kept)
 
 
 def ratio_plot(ratios: Ratios) -> Markup:

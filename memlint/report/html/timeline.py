@@ -14,8 +14,11 @@ from memlint.report.html.svg import element, percent, picture
 MOST_LANES = 40
 _LONGEST_NAME = 60
 _HEIGHT, _INSET, _DEEPEST = 18, 4, 3
+_NARROWEST = 0.0002
+"""What has no width is not drawn at all."""
 _LABELS = 5
 _FINER = 10
+_PHASES = ("loading", "forward", "backward", "optimizer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +77,12 @@ def timeline(profile: Profile) -> Timeline:
         tuple(lanes),
         _axis(profile.span),
         _bands(profile),
-        tuple(dict.fromkeys(one.phase for one in profile.events)),
+        tuple(sorted({one.phase for one in profile.events}, key=_rank)),
     )
+
+
+def _rank(phase: str) -> tuple[int, str]:
+    return _PHASES.index(phase) if phase in _PHASES else len(_PHASES), phase
 
 
 def _rows(events: Iterable[Event]) -> list[_Row]:
@@ -133,14 +140,11 @@ def _rect(bar: _Bar, span: float) -> Markup:
         "rect",
         element("title", f"{told}, {event.phase}"),
         x=percent(event.start / span),
-        width=percent(event.duration / span),
+        width=percent(max(event.duration / span, _NARROWEST)),
         y=inset,
         height=_HEIGHT - inset,
         class_=phase_class(event.phase),
     )
-
-
-_PHASES = ("forward", "backward", "optimizer", "loading")
 
 
 def phase_class(phase: str) -> str:
