@@ -243,6 +243,18 @@ def test_the_timeline_is_zoomed_and_walked_by_keys(driver: Any, page: Path) -> N
     told = driver.find_element("id", "operation").text
     assert told == "aten::to: 7.20 ms from 12.0 ms, loading, model.py:15 train"
     assert len(driver.find_elements("css selector", ".chosen")) == 1
+    region.send_keys("++++" + "n" * 40)
+    left, right = driver.execute_script(
+        "const box = one => one.getBoundingClientRect();"
+        "const bar = box(document.querySelector('.chosen'));"
+        "return [bar.left - box(document.querySelector('.label')).right,"
+        " box(arguments[0]).right - bar.left]",
+        region,
+    )
+    assert left >= -1  # not under the names of the lanes
+    assert right > 0
+    region.send_keys("0")
+    told = driver.find_element("id", "operation").text
     region.send_keys("p")
     assert driver.find_element("id", "operation").text != told
     driver.find_element("css selector", "[data-zoom=in]").click()

@@ -93,6 +93,8 @@ def test_an_excerpt_marks_what_it_is_about() -> None:
     assert rows[4] == Row(6, "", "line", " 6")
     assert rows[5] == Row(7, "line 7")
     assert [row.number for row in excerpt(lines, Location(1, 1, 20, 3))] == [*range(1, 14)]
+    spaced = ["", " ", "one", "", "two", "\t", "", "far"]
+    assert [row.number for row in excerpt(spaced, Location(4, 1, 4, 1))] == [3, 4, 5]
     assert excerpt(lines, Location(21, 1, 21, 2)) == ()
     assert len(excerpt(["x" * 5000], Location(1, 1, 1, 5000))[0].marked) < 500
     beyond = excerpt(["ab"], Location(1, 9, 1, 12))[0]

@@ -28,8 +28,12 @@ def excerpt(lines: Sequence[str], location: Location) -> tuple[Row, ...]:
     if location.line > len(lines):
         return ()
     last = min(location.end_line, location.line + _MOST_MARKED - 1)
-    numbers = range(max(location.line - _CONTEXT, 1), min(last + _CONTEXT, len(lines)) + 1)
-    return tuple(_row(number, lines[number - 1], location) for number in numbers)
+    first, end = max(location.line - _CONTEXT, 1), min(last + _CONTEXT, len(lines))
+    while first < location.line and not lines[first - 1].strip():
+        first += 1
+    while end > last and not lines[end - 1].strip():
+        end -= 1
+    return tuple(_row(number, lines[number - 1], location) for number in range(first, end + 1))
 
 
 def one_line(lines: Sequence[str], number: int) -> str | None:
