@@ -165,9 +165,9 @@ def test_what_an_older_file_does_not_hold_is_said() -> None:
     for site in document["sites"]:
         del site["source"]
     page = parsed(page_of(document))
-    assert "No step was profiled" in section(page, "phases")
-    assert "No step was profiled" in section(page, "timeline")
-    assert "No step was profiled" in section(page, "memory")
+    assert "The file holds no profiled step" in section(page, "phases")
+    assert "The file holds no profiled step" in section(page, "timeline")
+    assert "The file holds no profiled step" in section(page, "memory")
     assert "were not recorded" in section(page, "journeys")
     unprofiled = parsed(page_of(samples.document(profile=None)))
     assert section(unprofiled, "memory") == section(page, "memory")

@@ -128,6 +128,15 @@ def test_calls_lie_within_their_callers_and_are_counted_once() -> None:
     assert lane.operations == 5
 
 
+def test_a_line_has_a_lane_on_each_device() -> None:
+    kernel = Event("kernel", Line("a.py", "f", 1), "forward", 5, 50, 7, "cuda:0")
+    lanes = timeline(profile(event(0, 10), kernel)).lanes
+    assert [(lane.title, lane.device) for lane in lanes] == [
+        ("a.py:1", "cpu"),
+        ("a.py:1", "cuda:0"),
+    ]
+
+
 def test_what_runs_beyond_the_step_is_within_the_picture() -> None:
     one = timeline(profile(event(0, 10), event(150, 50)))
     last = list(svg(one.lanes[0].bars).all("rect"))[-1]
