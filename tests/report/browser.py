@@ -46,6 +46,8 @@ def show(driver: Any, page: Path, width: int = 1600, scheme: str = "light") -> N
     for kind in ("browser", "performance"):
         driver.get_log(kind)
     driver.get(page.as_uri())
+    waiting = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait(driver, 60)
+    waiting.until(lambda here: here.execute_script("return document.readyState") == "complete")
 
 
 def requests(driver: Any) -> list[str]:

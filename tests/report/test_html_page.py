@@ -129,9 +129,9 @@ def test_memory(page: Element) -> None:
     assert "What held the peak of 400 MB on cpu" in text
     rows = [row.words for row in next(memory.all("tbody")).children]
     assert rows == [
-        "aten::linear src/model.py:11 return tokens + self.mlp(self.norm2(tokens)) 200 MB 50.0%",
-        "aten::native_layer_norm src/model.py:10 "
-        "tokens = tokens + self.attention(self.norm1(tokens)) 100 MB 25.0%",
+        "aten::linear 200 MB 50.0% src/model.py:11 return tokens + self.mlp(self.norm2(tokens))",
+        "aten::native_layer_norm 100 MB 25.0% src/model.py:10 "
+        "tokens = tokens + self.attention(self.norm1(tokens))",
         "no operation of the step 50.0 MB 12.5%",
         "others 50.0 MB 12.5%",
     ]
