@@ -105,7 +105,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def _new() -> Trace:
     from memlint.tracer.trace import Trace
 
-    return Trace(warmup=0, quiet=True, replay=False)
+    return Trace(warmup=0, quiet=True, replay=False, profile_step=False)
 
 
 def _limits(marker: pytest.Mark) -> Limits:

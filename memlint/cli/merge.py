@@ -45,7 +45,9 @@ def merge(traces: Sequence[Path], output: Path, quiet: bool) -> int:
         ranks[rank] = evidence
     whole = joined(dict(sorted(ranks.items(), key=lambda item: (str(type(item[0])), item[0]))))
     try:
-        write_evidence(output, document(whole.meta, whole.findings, whole.sites))
+        write_evidence(
+            output, document(whole.meta, whole.findings, whole.sites, whole.profile, whole.journeys)
+        )
     except OSError as error:
         raise Failed(f"{output}: {error.strerror}") from error
     if not quiet:

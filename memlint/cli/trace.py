@@ -13,6 +13,8 @@ from memlint.cli.status import Failed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from memlint.tracer import Trace
+
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="Time to spend on measuring, once the program has ended.",
 )
+@click.option("--no-profile-step", is_flag=True, help="Run no further step under torch's profiler.")
 @click.option(
     "--include", multiple=True, metavar="PATTERN", help="Look for call sites in these files only."
 )
@@ -47,6 +50,18 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Write the evidence here, for `check --evidence`, `report` and `merge`.",
 )
+@click.option(
+    "--trace-event",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the profiled step here, for Perfetto; FILE.gz is compressed.",
+)
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the report here too, as one HTML page.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print no report.")
 def trace(
     program: Sequence[str],
@@ -56,9 +71,12 @@ def trace(
     warmup: int,
     no_replay: bool,
     replay_budget: float,
+    no_profile_step: bool,
     include: Sequence[str],
     exclude: Sequence[str],
     output: Path | None,
+    trace_event: Path | None,
+    html: Path | None,
     quiet: bool,
 ) -> int:
     """Run PROGRAM with its arguments, and report what it did to memory.
@@ -68,11 +86,19 @@ def trace(
 
     Exit status: that of the program.
     """
+    from memlint.cli.page import require_html, write_page
     from memlint.cli.program import Program
     from memlint.tracer import Trace, TraceError
+    from memlint.tracer.trace import of_this_rank
 
-    if output is not None and not output.absolute().parent.is_dir():
-        raise click.UsageError(f"--output: no such folder: {output.parent}")
+    written = (("--output", output), ("--trace-event", trace_event), ("--html", html))
+    for option, path in written:
+        if path is not None and not path.absolute().parent.is_dir():
+            raise click.UsageError(f"{option}: no such folder: {path.parent}")
+    if trace_event is not None and no_profile_step:
+        raise click.UsageError("--trace-event needs the step that --no-profile-step leaves out")
+    if html is not None:
+        require_html()
     traced = Program(program[0], program[1:], as_module)
     if not traced.exists:
         raise Failed(f"no such program: {traced.name}")
@@ -81,14 +107,32 @@ def trace(
         warmup=warmup,
         replay=not no_replay,
         replay_budget=replay_budget,
+        profile_step=not no_profile_step,
         include=include,
         exclude=exclude,
         output=output,
         quiet=quiet,
     )
+    events = None if trace_event is None else of_this_rank(trace_event.absolute())
+    page = None if html is None else of_this_rank(html.absolute())
     with ExitStack() as stack:
         try:
             stack.enter_context(tracing)
         except TraceError as error:
             raise Failed(str(error)) from error
-        return traced.run()
+        status = traced.run()
+    if events is not None and tracing.meta:  # a forked child has seen nothing
+        _write(events, tracing)
+    if page is not None and tracing.meta:
+        write_page(tracing.document(), page, page.name)
+    return status
+
+
+def _write(path: Path, tracing: Trace) -> None:
+    if tracing.profile is None:
+        click.echo(f"{path.name}: not written, as no step was profiled", err=True)
+        return
+    try:
+        tracing.save_trace_event(path)
+    except OSError as error:
+        raise Failed(f"{path}: {error.strerror}") from error

@@ -39,15 +39,25 @@ def short_text(evidence: Mapping[str, Any]) -> str:
 
 def long_text(evidence: Mapping[str, Any]) -> str:
     """All that was measured or counted, as one sentence."""
-    parts = [one for one in (_often(evidence), _moved(evidence)) if one]
+    verdict, parts = verdict_of(evidence), told(evidence)
+    return f"{verdict}: {'; '.join(parts)}" if parts else verdict
+
+
+def told(evidence: Mapping[str, Any]) -> list[str]:
+    """What was counted, then what was measured, each as a part of a sentence."""
+    parts = counted(evidence)
     if evidence.get("ratio") is not None:
         parts += _measured(evidence)
     if evidence.get("note"):
         parts.append(str(evidence["note"]))
     if evidence.get("ranks"):
         parts.append(_ranks(evidence["ranks"]))
-    verdict = verdict_of(evidence)
-    return f"{verdict}: {'; '.join(parts)}" if parts else verdict
+    return parts
+
+
+def counted(evidence: Mapping[str, Any]) -> list[str]:
+    """How often it happened and what it moved, as far as it is known."""
+    return [one for one in (_often(evidence), _moved(evidence)) if one]
 
 
 def _often(evidence: Mapping[str, Any]) -> str:

@@ -36,7 +36,7 @@ def evidence_of(
         "bytes": sighting.nbytes,
         "steps": sighting.steps,
         **dict.fromkeys(_MEASURED),
-        "layouts": [_layout(one) for one in _operands(sighting, there)],
+        "layouts": [layout_of(one) for one in _operands(sighting, there)],
         "born_at": None if born is None else f"{shown(born.path)}:{born.line}",
     }
     if measured is not None:
@@ -119,7 +119,8 @@ def _odd_bytes(operation: Operation) -> tuple[int, int]:
     return max(odd, default=0), max(every, default=0)
 
 
-def _layout(operand: Operand) -> Mapping[str, Any]:
+def layout_of(operand: Operand) -> Mapping[str, Any]:
+    """Shape, strides, dtype and device as plain data."""
     return {
         "shape": list(operand.array.shape),
         "strides": list(operand.array.strides),

@@ -31,10 +31,16 @@ class EvidenceFile:
     meta: Mapping[str, Any]
     findings: tuple[Finding, ...]
     sites: tuple[SiteCount, ...]
+    profile: Mapping[str, Any] | None = None
+    journeys: tuple[Mapping[str, Any], ...] = ()
 
 
 def document(
-    meta: Mapping[str, Any], findings: Sequence[Finding], sites: Sequence[SiteCount]
+    meta: Mapping[str, Any],
+    findings: Sequence[Finding],
+    sites: Sequence[SiteCount],
+    profile: Mapping[str, Any] | None = None,
+    journeys: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """The evidence as plain data."""
     return {
@@ -42,6 +48,8 @@ def document(
         "meta": dict(meta),
         "findings": [finding_object(one) for one in findings],
         "sites": [asdict(one) for one in sites],
+        "profile": profile,
+        "journeys": list(journeys),
     }
 
 
@@ -60,20 +68,32 @@ def evidence_of_document(written: Any) -> EvidenceFile:
                 int(one["line"]),
                 str(one["operation"]),
                 int(one["count"]),
+                one.get("source"),
             )
             for one in written["sites"]
         ),
+        written.get("profile"),
+        tuple(written.get("journeys", ())),
     )
 
 
 def read_evidence(path: str | os.PathLike[str]) -> EvidenceFile:
     """Read an evidence file; raises :class:`EvidenceError`."""
+    return evidence_in(read_document(path), path)
+
+
+def read_document(path: str | os.PathLike[str]) -> Any:
+    """What an evidence file holds, as plain data; raises :class:`EvidenceError`."""
     try:
-        written = json.loads(Path(path).read_bytes())
+        return json.loads(Path(path).read_bytes())
     except OSError as error:
         raise EvidenceError(f"{path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise EvidenceError(f"{path}: no JSON: {error}") from error
+
+
+def evidence_in(written: Any, path: str | os.PathLike[str]) -> EvidenceFile:
+    """The content of a document that was read from ``path``; raises :class:`EvidenceError`."""
     try:
         return evidence_of_document(written)
     except (KeyError, TypeError, ValueError) as error:

@@ -43,6 +43,13 @@ class Programs:
             self._known[path] = self._read(path)
         return self._known[path]
 
+    def line(self, path: str, number: int) -> str | None:
+        """The text of a line, without the blanks around it; ``None`` where it cannot be read."""
+        program = self.get(path)
+        if program is None or not 0 < number <= len(program.source.lines):
+            return None
+        return program.source.lines[number - 1].strip()
+
     def shown(self, path: str) -> str:
         """A path relative to the folder, with forward slashes."""
         return path_inside(str(self._folder / path), self._folder)

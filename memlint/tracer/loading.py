@@ -19,12 +19,13 @@ class _Settings(NamedTuple):
 
 
 class _Place:
-    __slots__ = ("began", "count", "ended", "operations", "settings", "waited")
+    __slots__ = ("began", "count", "ended", "operations", "paused", "settings", "waited")
 
     def __init__(self, settings: _Settings, now: float) -> None:
         self.settings = settings
         self.began = self.ended = now
         self.count, self.operations, self.waited = 0, 0, 0.0
+        self.paused = 0.0
 
 
 class Loading:
@@ -35,9 +36,12 @@ class Loading:
         self._clock = clock
         self._places: dict[SpotKey, _Place] = {}
         self._open: tuple[_Place, float, int] | None = None
+        self._paused_at: float | None = None
 
     def begins(self, seen: int = 0) -> None:
         """The next batch is asked for, when ``seen`` operations have run."""
+        if self._paused_at is not None:
+            return
         spot, now = self._sites.here(2), self._clock()
         place = self._places.get(spot)
         if place is None:
@@ -51,8 +55,22 @@ class Loading:
             place.operations += seen - before
             place.count += 1
             place.ended = self._clock()
+            place.began += place.paused
+            place.paused = 0.0
             place.waited += place.ended - began
             self._open = None
+
+    def pauses(self) -> None:
+        """What is waited for from now on, and the time that passes, does not count."""
+        self._paused_at, self._open = self._clock(), None
+
+    def resumes(self) -> None:
+        """It counts again."""
+        if self._paused_at is None:
+            return
+        paused, self._paused_at = self._clock() - self._paused_at, None
+        for place in self._places.values():
+            place.paused += paused
 
     def records(self) -> Iterator[Waiting]:
         """The places where the program waited."""

@@ -11,6 +11,7 @@ from typing import Any
 from memlint.findings import Finding
 from memlint.tracer.evidence import weight
 from memlint.tracer.evidence_file import EvidenceFile
+from memlint.tracer.journeys import MOST_JOURNEYS
 from memlint.tracer.sites import MOST_SITES, SiteCount
 
 Rank = int | str
@@ -22,8 +23,8 @@ def merge(ranks: Mapping[Rank, EvidenceFile]) -> EvidenceFile:
     """One evidence of all ranks, by their numbers or names.
 
     Each finding is there once, with the evidence of the rank that it costs most on and, in
-    ``ranks``, the maxima and medians over those that have it.  Raises ``ValueError`` if there is
-    no rank.
+    ``ranks``, the maxima and medians over those that have it.  The steps that the ranks profiled
+    are not joined.  Raises ``ValueError`` if there is no rank.
     """
     if not ranks:
         raise ValueError("no evidence to merge")
@@ -35,7 +36,9 @@ def merge(ranks: Mapping[Rank, EvidenceFile]) -> EvidenceFile:
     findings = [_joined(by_rank, list(ranks)) for by_rank in found.values()]
     findings.sort(key=lambda one: weight(one.evidence or {}), reverse=True)
     sites, left_out = _sites(ranks.values())
-    return EvidenceFile(_meta(ranks, left_out), tuple(findings), sites)
+    return EvidenceFile(
+        _meta(ranks, left_out), tuple(findings), sites, None, _journeys(ranks.values())
+    )
 
 
 def _joined(by_rank: Mapping[Rank, Finding], every: Sequence[Rank]) -> Finding:
@@ -78,16 +81,39 @@ def _layout(evidence: Mapping[str, Any]) -> tuple[object, ...]:
 
 def _sites(every: Iterable[EvidenceFile]) -> tuple[tuple[SiteCount, ...], int]:
     counts: Counter[tuple[str, str, int, str]] = Counter()
+    sources: dict[tuple[str, str, int, str], str | None] = {}
     for evidence in every:
         for one in evidence.sites:
-            counts[one.path, one.function, one.line, one.operation] += one.count
-    kept = [SiteCount(*place, count) for place, count in counts.most_common(MOST_SITES)]
+            place = (one.path, one.function, one.line, one.operation)
+            counts[place] += one.count
+            sources[place] = sources.get(place) or one.source
+    kept = [
+        SiteCount(*place, count, sources[place]) for place, count in counts.most_common(MOST_SITES)
+    ]
     return tuple(sorted(kept)), max(len(counts) - MOST_SITES, 0)
+
+
+def _journeys(every: Iterable[EvidenceFile]) -> tuple[Mapping[str, Any], ...]:
+    """Each layout once, as it was on the rank that used it most."""
+    found: dict[tuple[object, ...], Mapping[str, Any]] = {}
+    for evidence in every:
+        for one in evidence.journeys:
+            born = one["born"]
+            key = (born["path"], born["line"], *_layout({"layouts": [one["layout"]]}))
+            if key not in found or _uses(one) > _uses(found[key]):
+                found[key] = one
+    return tuple(sorted(found.values(), key=_uses, reverse=True)[:MOST_JOURNEYS])
+
+
+def _uses(journey: Mapping[str, Any]) -> int:
+    return sum(one["count"] for one in (*journey["uses"], *journey["converted"]))
 
 
 def _meta(ranks: Mapping[Rank, EvidenceFile], left_out: int) -> dict[str, Any]:
     metas = [one.meta for one in ranks.values()]
     spots = dict.fromkeys(spot for meta in metas for spot in meta.get("blind_spots", ()))
+    if any(one.profile for one in ranks.values()):
+        spots["the steps that the ranks profiled: they are in the files of the ranks"] = None
     hosts = dict.fromkeys(str(meta.get("host", "")) for meta in metas)
     costs = [meta["overhead"] for meta in metas if meta.get("overhead")]
     dearest = {"overhead": max(costs, key=lambda cost: cost["seconds"])} if costs else {}

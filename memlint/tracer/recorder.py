@@ -148,6 +148,7 @@ class Recorder:
         if record is None:
             record = self._new(whole, func, operands, args, kwargs, result)
             if record is None:
+                self._before = None
                 return
         record.count += 1
         if record.last_step != self.step:
@@ -160,6 +161,11 @@ class Recorder:
         if record.keeps and made_node:
             self._keeping.note(record, operands, result, self.step)
         self._before = record
+
+    @property
+    def latest(self) -> Noted | None:
+        """What the last operation was noted as; ``None`` where it was not."""
+        return self._before
 
     def asked(self, name: str, tensor: torch.Tensor, *, idle: bool) -> None:
         """Note a call of a method that may do nothing."""
@@ -262,7 +268,7 @@ class Recorder:
         if operator.mutable:
             self._origins.written(operands)
         if operator.moves and self._asks_pins and results:
-            self._pending.note(record, operands, self._operation(record), results[0])
+            self._pending.note(record, operands, self.operation_of(record), results[0])
         self._origins.follow(record, operands, results)
         if operator.joins:
             self._growing.note(record, operands, results, self.step)
@@ -277,9 +283,10 @@ class Recorder:
     def operations(self) -> Iterator[Operation]:
         """The operations that were noted, with their places worked out."""
         for one in self._noted.values():
-            yield self._operation(one)
+            yield self.operation_of(one)
 
-    def _operation(self, one: Noted) -> Operation:
+    def operation_of(self, one: Noted) -> Operation:
+        """One of them."""
         site = self.sites.site
         pinned = one.pinned or (False,) * (len(one.operands) + len(one.results))
         every = [

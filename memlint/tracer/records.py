@@ -239,6 +239,31 @@ class LostFormat:
     paid: tuple[Operation, ...]
 
 
+@dataclass(slots=True)
+class InnerCopy:
+    """A copy that the kernel of an operation made in the profiled step, ``count`` times there and
+    in ``seconds`` in all, out of ``whole`` seconds that the operation took.
+
+    ``operand`` is what was copied, as it came, ``copied`` as the kernel wanted it, ``index`` its
+    number among the operands of the operation.  Of kernels on a GPU that convert formats only
+    their name is known."""
+
+    operation: Operation
+    index: int | None
+    operand: Operand | None
+    copied: Operand | None
+    kernel: str
+    count: int
+    seconds: float
+    whole: float
+
+    @property
+    def ratio(self) -> float:
+        """The operation as it was over the operation without the copy."""
+        return self.whole / max(self.whole - self.seconds, 1e-12)
+
+
 Record: TypeAlias = (
-    "Operation | Asked | Growth | Retained | Waiting | Stream | StoredScores | LostFormat"
+    "Operation | Asked | Growth | Retained | Waiting | Stream | StoredScores | LostFormat "
+    "| InnerCopy"
 )

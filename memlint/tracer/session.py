@@ -12,8 +12,13 @@ import torch
 
 from memlint.tracer.callsite import CallSites
 from memlint.tracer.modes import Asking, Watching
+from memlint.tracer.profiling import TOO_LONG, StepProfiler
 from memlint.tracer.recorder import Recorder
 from memlint.tracer.records import FORWARD, LOADING, OPTIMIZER
+
+NO_STEP = "there was no further step"
+NOT_ASKED = "it was not asked for"
+_MOST_TRIES = 3
 
 
 class Session:
@@ -23,6 +28,9 @@ class Session:
     stepped, or where the next batch is asked for if none has since the last one.  ``warmup`` steps
     pass before anything is noted, and nothing is noted after ``steps`` more.  Where no step is
     noted so, the block was too short: what came before the end of its first step counts then.
+
+    With ``profile_step`` one step runs under torch's profiler: the one after those that are noted
+    or, where all are, the second of them, whose duration is not told then.
     """
 
     def __init__(
@@ -32,10 +40,20 @@ class Session:
         warmup: int = 1,
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
+        profile_step: bool = False,
     ) -> None:
         libraries = [os.path.dirname(os.path.abspath(str(torch.__file__)))]
         sites = CallSites(libraries, include, exclude)
+        self._sites = sites
         self.durations: list[float] = []
+        self.steps = 0
+        """How many steps were noted."""
+        self.profiled: StepProfiler | None = None
+        """The step that was profiled, if one was."""
+        self.not_profiled = NO_STEP if profile_step else NOT_ASKED
+        self._profiler: StepProfiler | None = None
+        self._process = os.getpid()
+        self._tries = _MOST_TRIES if profile_step else 0
         self._steps, self._warmup = steps, warmup
         self._main = Recorder(sites)
         self._early: Recorder | None = Recorder(sites) if warmup else None
@@ -59,11 +77,6 @@ class Session:
         """What was noted before the first step had ended; ``None`` without a warm-up."""
         return self._early
 
-    @property
-    def steps(self) -> int:
-        """The number of steps that were noted."""
-        return len(self.durations)
-
     def __enter__(self) -> Session:
         self._choose()
         for recorder in (self._main, self._early):
@@ -80,12 +93,15 @@ class Session:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._profiler is not None:
+            self._profiler.give_up()
         self._stack.close()
         self._watching.note = None
         if not self._passed:
             # The whole block was one step.
             self._first_took = time.perf_counter() - self._began
-        if not self.durations:
+        if not self.steps:
+            self.steps = 1
             self.durations.append(self._first_took)
 
     def step(self) -> None:
@@ -95,15 +111,19 @@ class Session:
 
     def _end_step(self) -> None:
         now = time.perf_counter()
+        profiled = self._end_profile()
         if self._current is not None:
             self._current.end_step()
         if not self._passed:
             self._first_took = now - self._began
         if self._is_noting():
-            self.durations.append(now - self._began)
-        self._began = now
+            self.steps += 1
+            if not profiled:
+                self.durations.append(now - self._began)
         self._passed += 1
         self._choose()
+        # Starting and stopping a profiler is no part of any step.
+        self._began = time.perf_counter()
 
     def _is_noting(self) -> bool:
         noted = self._passed - self._warmup
@@ -115,7 +135,38 @@ class Session:
             self._current = self._main
         else:
             self._current = None if self._passed else self._early
+        if self._is_to_profile() and self._begin_profile():
+            return
         self._watching.note = None if self._current is None else self._current.operation
+
+    def _is_to_profile(self) -> bool:
+        after = 1 if self._steps is None else self._steps
+        if self._passed - self._warmup < after:
+            return False
+        return self._tries > 0 and os.getpid() == self._process
+
+    def _begin_profile(self) -> bool:
+        self._tries -= 1
+        profiler = StepProfiler(self._current or Recorder(self._sites))
+        if not profiler.begin():
+            self.not_profiled = profiler.hindrance
+            return False
+        self._profiler, self._current = profiler, profiler.recorder
+        self._watching.note = profiler.note
+        return True
+
+    def _end_profile(self) -> bool:
+        """Whether a profile was being made of the step that ends."""
+        profiler, self._profiler = self._profiler, None
+        if profiler is None:
+            return False
+        if profiler.end():
+            self.profiled, self._tries = profiler, 0
+        else:
+            self.not_profiled = profiler.hindrance
+            if profiler.hindrance == TOO_LONG:
+                self._tries = 0
+        return True
 
     # What the modes tell
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memlint.tracer.records import Asked, Operation, Site
 
@@ -15,7 +15,8 @@ MOST_SITES = 5_000
 class SiteCount:
     """An operation at a line, and how often it was noted there.
 
-    ``function`` is spelled as Python's ``co_qualname`` (3.10 knows the bare name only).
+    ``function`` is spelled as Python's ``co_qualname`` (3.10 knows the bare name only); ``source``
+    is the line's text, ``None`` where the file cannot be read.
     """
 
     path: str
@@ -23,13 +24,18 @@ class SiteCount:
     line: int
     operation: str
     count: int
+    source: str | None = field(default=None, compare=False)
 
 
 def site_counts(
-    operations: Iterable[Operation], asked: Iterable[Asked], shown: Callable[[str], str]
+    operations: Iterable[Operation],
+    asked: Iterable[Asked],
+    shown: Callable[[str], str],
+    line: Callable[[str, int], str | None],
 ) -> tuple[list[SiteCount], int]:
     """The places by path and line, and how many were left out beyond :data:`MOST_SITES`; the
-    most frequent ones are kept.  ``shown`` spells a path as findings do."""
+    most frequent ones are kept.  ``shown`` spells a path as findings do, ``line`` gives the text
+    of a line."""
     counts: Counter[tuple[Site, str]] = Counter()
     for one in operations:
         counts[_line_of(one.site), one.name] += one.count
@@ -38,7 +44,9 @@ def site_counts(
     # What came from no file (a prompt, a thread of autograd's own) has no place to be told.
     placed = [one for one in counts.most_common() if not one[0][0].path.startswith("<")]
     kept = [
-        SiteCount(shown(site.path), site.function, site.line, name, count)
+        SiteCount(
+            shown(site.path), site.function, site.line, name, count, line(site.path, site.line)
+        )
         for (site, name), count in placed[:MOST_SITES]
     ]
     return sorted(kept), max(len(placed) - MOST_SITES, 0)

@@ -17,8 +17,9 @@ from memlint.rule import Rule
 
 if TYPE_CHECKING:
     from memlint.tracer.evidence_file import EvidenceFile
+    from memlint.tracer.findings import Programs
     from memlint.tracer.limits import Limits
-    from memlint.tracer.records import Asked, Operation, Site
+    from memlint.tracer.records import Asked, InnerCopy, Operation, Site
     from memlint.tracer.replay import Measured
     from memlint.tracer.session import Session
     from memlint.tracer.sightings import Sighting
@@ -39,13 +40,18 @@ class Trace:
     """A traced block, to be entered once; also a decorator, which traces each call anew.
 
     ``steps`` is the number of steps that are noted after ``warmup`` more, ``replay_budget`` how
-    many seconds are spent on measuring after the block.  ``include`` and ``exclude`` are patterns
-    of paths: call sites are looked for only in files that fit.  ``output`` is where the evidence
-    is written, by each rank of a distributed run to a file of its own (``out.rank0.json``); unless
-    ``quiet``, a summary is printed to standard error.
+    many seconds are spent on measuring after the block.  With ``profile_step`` one further step
+    runs under torch's profiler: the one after those that are noted or, where all are, the second
+    of them, which is noted, but whose duration is not told.
+
+    ``include`` and ``exclude`` are patterns of paths: call sites are looked for only in files
+    that fit.  ``output`` is where the evidence is written, by each rank of a distributed run to a
+    file of its own (``out.rank0.json``); unless ``quiet``, a summary is printed to standard
+    error.
 
     When the block has ended, ``findings`` are what was found, dearest first, ``sites`` where which
-    operations ran, ``operations`` and ``asked`` the records that both were made of.
+    operations ran, ``operations`` and ``asked`` the records that both were made of; ``profile``
+    and ``journeys`` are as in the evidence file.
     """
 
     def __init__(
@@ -55,6 +61,7 @@ class Trace:
         warmup: int = 1,
         replay: bool = True,
         replay_budget: float = 5.0,
+        profile_step: bool = True,
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
         output: str | os.PathLike[str] | None = None,
@@ -62,6 +69,7 @@ class Trace:
     ) -> None:
         self._options = {
             "steps": steps, "warmup": warmup, "include": tuple(include), "exclude": tuple(exclude),
+            "profile_step": profile_step,
         }  # fmt: skip
         self._replay, self._budget = replay, replay_budget
         self._output, self._quiet = output, quiet
@@ -73,6 +81,8 @@ class Trace:
         self.operations: list[Operation] = []
         self.asked: list[Asked] = []
         self.meta: dict[str, Any] = {}
+        self.profile: Mapping[str, Any] | None = None
+        self.journeys: list[Mapping[str, Any]] = []
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         """The function with each of its calls traced, by a trace of its own."""
@@ -127,7 +137,7 @@ class Trace:
         if not self._quiet:
             print(self.report(), file=sys.stderr)
         if self._output is not None:
-            self.save(self._folder / _of_this_rank(Path(self._output)))
+            self.save(self._folder / of_this_rank(Path(self._output)))
 
     def step(self) -> None:
         """A step of the program ends here."""
@@ -141,6 +151,7 @@ class Trace:
         from memlint.linter.rules import all_rules
         from memlint.tracer.evidence import evidence_of
         from memlint.tracer.findings import Programs, findings_of, merged
+        from memlint.tracer.journeys import journeys_of
         from memlint.tracer.observe import observe
         from memlint.tracer.overhead import cost_of_an_operation
         from memlint.tracer.sites import site_counts
@@ -149,11 +160,14 @@ class Trace:
         rules: list[Rule] = [rule() for rule in known.values()]
         recorder, programs = session.recorder, Programs(self._folder)
         self.operations, self.asked = list(recorder.operations()), list(recorder.requests())
-        sightings = merged(observe(rules, self.operations, [*self.asked, *recorder.others()]))
+        self.profile, inner = _profile(session, programs)
+        others = [*self.asked, *recorder.others(), *inner]
+        sightings = merged(observe(rules, self.operations, others))
         at_place: dict[Site, list[Operation]] = {}
         for operation in self.operations:
             at_place.setdefault(operation.site, []).append(operation)
         replayed, skipped = self._replayed(sightings)
+        self.journeys = journeys_of(self.operations, sightings, replayed, programs.shown)
         told = []
         for sighting, measured in zip(sightings, replayed, strict=True):
             there = at_place.get(sighting.site, [])
@@ -167,7 +181,7 @@ class Trace:
             # What ran before the first step had ended is not judged, but it ran.
             every += early.operations()
             every_asked += early.requests()
-        self.sites, left_out = site_counts(every, every_asked, programs.shown)
+        self.sites, left_out = site_counts(every, every_asked, programs.shown, programs.line)
         cost = cost_of_an_operation()
         self.meta = {
             "memlint": _version(),
@@ -181,7 +195,10 @@ class Trace:
             "operations": recorder.seen,
             "overhead": {"us_per_operation": cost * 1e6, "seconds": cost * recorder.seen},
             "complete": not (recorder.dropped or left_out or self._options["steps"] is not None),
-            "blind_spots": _blind_spots(recorder.dropped, len(homeless), left_out, skipped),
+            "blind_spots": [
+                *_blind_spots(recorder.dropped, len(homeless), left_out, skipped),
+                _of_kernels(session),
+            ],
         }
 
     def _replayed(self, sightings: Sequence[Sighting]) -> tuple[list[Measured | None], int]:
@@ -210,19 +227,37 @@ class Trace:
         """What was found, dearest first, as text."""
         from memlint.tracer.summary import summary
 
-        return summary(self.findings, self.meta)
+        return summary(self.findings, self.meta, self.profile, self._line)
+
+    def _line(self, finding: Finding) -> str | None:
+        """The text of the line that a finding stands on."""
+        from memlint.tracer.findings import Programs
+
+        if finding.cell is not None:
+            return None
+        return Programs(self._folder).line(finding.path, finding.location.line)
 
     def document(self) -> dict[str, Any]:
         """The evidence as plain data, as :meth:`save` writes it."""
         from memlint.tracer.evidence_file import document
 
-        return document(self.meta, self.findings, self.sites)
+        return document(self.meta, self.findings, self.sites, self.profile, self.journeys)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the evidence as JSON; raises ``OSError``."""
         from memlint.tracer.evidence_file import write_evidence
 
         write_evidence(path, self.document())
+
+    def save_trace_event(self, path: str | os.PathLike[str]) -> None:
+        """Write the profiled step for Perfetto, in Chrome's trace event format.
+
+        Raises :class:`TraceError` where no step was profiled, and ``OSError``."""
+        from memlint.tracer.trace_event import trace_event, write_trace_event
+
+        if self.profile is None:
+            raise TraceError("no step was profiled")
+        write_trace_event(path, trace_event(self.meta, self.findings, self.profile))
 
     def gather(self) -> EvidenceFile:
         """The evidence of all ranks of a distributed run, joined, for each of them.
@@ -255,7 +290,31 @@ class Trace:
         if found:
             from memlint.tracer.summary import summary
 
-            raise AssertionError(summary(found, self.meta))
+            raise AssertionError(summary(found, self.meta, self.profile, self._line))
+
+
+def _profile(
+    session: Session, programs: Programs
+) -> tuple[Mapping[str, Any] | None, list[InnerCopy]]:
+    """The profiled step, if there is one, and what its kernels copied."""
+    from memlint.tracer.inner_copies import inner_copies, makes_a_difference
+    from memlint.tracer.located import located
+    from memlint.tracer.step_profile import profile_of
+
+    step = session.profiled
+    if step is None:
+        return None, []
+    events, kernels, operations = step.events(), step.kernels(), step.operations()
+    profile = profile_of(
+        events,
+        kernels,
+        operations,
+        began=step.begins_at,
+        seconds=step.seconds,
+        shown=programs.shown,
+    )
+    copies = inner_copies(list(located(events, operations)), kernels)
+    return profile, [one for one in copies if makes_a_difference(one)]
 
 
 def _counts(finding: Finding, select: Sequence[str]) -> bool:
@@ -284,7 +343,8 @@ def _rank() -> int | None:
     return int(rank) if rank.isdecimal() and size.isdecimal() and int(size) > 1 else None
 
 
-def _of_this_rank(output: Path) -> Path:
+def of_this_rank(output: Path) -> Path:
+    """A path with the number of this process in a distributed run, as it is in any other."""
     rank = _rank()
     return output if rank is None else output.with_suffix(f".rank{rank}{output.suffix}")
 
@@ -303,6 +363,14 @@ def _blind_spots(dropped: int, homeless: int, left_out: int, skipped: int) -> li
     if left_out:
         spots.append(f"{left_out} places of operations are not listed: too many different ones")
     return spots
+
+
+def _of_kernels(session: Session) -> str:
+    if session.profiled is None:
+        return (
+            f"copies within kernels are not seen, as no step was profiled: {session.not_profiled}"
+        )
+    return "of what kernels do, what a library does within one call is not seen"
 
 
 def _version() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from importlib import resources
 from pathlib import Path
 
@@ -74,3 +75,61 @@ def test_what_is_no_evidence(command: Command) -> None:
     done = command.memlint("report", "other.json", status=2)
     assert done.stderr.startswith("error: other.json: no evidence")
     assert "missing.json" in command.memlint("report", "missing.json", status=2).stderr
+
+
+def test_html(command: Command, tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    done = command.memlint("report", "out.json", "--html", "out.html")
+    assert (done.stdout, done.stderr) == ("", "")
+    page = (command.folder / "out.html").read_text("utf-8")
+    assert "<mark>moved.reshape(-1, 16)</mark>" in page
+    assert "program.py:8:12" in page
+    # Paths are those of the trace, from wherever it is read.
+    elsewhere = Command(tmp_path)
+    elsewhere.memlint("report", str(command.folder / "out.json"), "--html", "there.html")
+    assert (tmp_path / "there.html").read_text("utf-8") == page
+
+
+def test_html_of_a_file_that_has_changed(command: Command, tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    moved = Command(tmp_path)
+    document = command.load("out.json")
+    document["meta"]["folder"] = tmp_path.as_posix()
+    moved.store("out.json", document)
+    moved.write("program.py", "# moved\n" + HIDDEN_COPY)
+    moved.memlint("report", "out.json", "--html", "out.html")
+    page = (tmp_path / "out.html").read_text("utf-8")
+    assert '<th scope="row">9</th>' in page
+    assert "return <mark>moved.reshape(-1, 16)</mark>" in page or "<mark>return" in page
+    moved.write("program.py", "print('another')\n")
+    moved.memlint("report", "out.json", "--html", "out.html")
+    page = (tmp_path / "out.html").read_text("utf-8")
+    assert "<code>return moved.reshape(-1, 16)</code>" in page
+    assert "The line as it ran; the file is not what it was" in page
+
+
+def test_html_goes_with_no_option_of_the_text(command: Command) -> None:
+    for options in (("-q",), ("-o", "x"), ("--output-format", "json"), ("--color", "never")):
+        done = command.memlint("report", "out.json", "--html", "x.html", *options, status=2)
+        assert "does not go with --html" in done.stderr
+    assert not (command.folder / "x.html").exists()
+
+
+def test_html_that_cannot_be_made(command: Command) -> None:
+    done = command.memlint("report", "out.json", "--html", "no/such/out.html", status=2)
+    assert done.stderr == "error: no/such/out.html: No such file or directory\n"
+    broken = command.load("out.json")
+    broken["journeys"] = [{"born": 3}]
+    command.store("broken.json", broken)
+    done = command.memlint("report", "broken.json", "--html", "out.html", status=2)
+    assert done.stderr.startswith("error: broken.json: no evidence of a trace: ")
+
+
+def test_html_without_jinja2(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['jinja2'] = None\n")
+    paths = os.pathsep.join((str(tmp_path), command.environment["PYTHONPATH"]))
+    for arguments in (("report", "out.json"), ("trace", "program.py")):
+        options = (arguments[0], "--html", "never.html", *arguments[1:])
+        done = command.memlint(*options, status=2, PYTHONPATH=paths)
+        assert done.stderr == "error: --html needs jinja2: pip install 'memlint-ml[trace]'\n"
+    assert command.memlint("report", "out.json", PYTHONPATH=paths).stdout

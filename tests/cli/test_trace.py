@@ -135,6 +135,31 @@ def test_a_forked_child_tells_nothing(command: Command) -> None:
     assert done.stderr.count("memlint trace:") == 1
 
 
+def test_the_page_is_written_however_it_ends(command: Command) -> None:
+    pytest.importorskip("jinja2")
+    program = HIDDEN_COPY + "import os\nos.mkdir('sub')\nos.chdir('sub')\nraise ValueError\n"
+    command.write("program.py", program)
+    done = trace(command, "-q", "--html", "out.html", "program.py", status=1)
+    assert done.stderr.endswith("ValueError\n")
+    page = (command.folder / "out.html").read_text("utf-8")
+    assert "<mark>moved.reshape(-1, 16)</mark>" in page
+    assert "no such folder: missing" in (
+        trace(command, "--html", "missing/out.html", "program.py", status=2).stderr
+    )
+
+
+def test_a_forked_child_writes_no_page(command: Command) -> None:
+    if not hasattr(os, "fork"):
+        pytest.skip("no fork here")
+    fork = (
+        "import os, sys\nif os.fork() == 0:\n    sys.exit(3)\n"
+        "print(os.wait()[1] >> 8, os.path.exists('out.html'))\n"
+    )
+    command.write("program.py", HIDDEN_COPY + fork)
+    assert trace(command, "--html", "out.html", "program.py").stdout == "3 False\n"
+    assert (command.folder / "out.html").exists()
+
+
 def test_output_that_cannot_be_encoded_fails_as_it_does_without(command: Command) -> None:
     command.write("program.py", "print('\\u2026')\n")
     command.environment["PYTHONIOENCODING"] = "ascii:strict"

@@ -139,9 +139,12 @@ def test_the_most_frequent_sites_are_kept() -> None:
         Operation(Site("a.py", "f", line), "aten.add.Tensor", "forward", (), (), count=line)
         for line in range(1, MOST_SITES + 4)
     ]
-    kept, left_out = site_counts(operations, [], lambda path: path)
+    kept, left_out = site_counts(
+        operations, [], lambda path: path, lambda path, line: f"{path} {line}"
+    )
     assert left_out == 3
     assert min(one.count for one in kept) == 4
+    assert kept[0].source == "a.py 4"
 
 
 def test_it_is_said_when_there_is_no_time_to_measure(

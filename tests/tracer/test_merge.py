@@ -94,6 +94,30 @@ def test_counts_and_meta_are_joined() -> None:
     assert whole.meta["blind_spots"] == ["threads", "workers"]
 
 
+def _journey(count: int, device: str = "cuda:0", line: int = 4) -> dict[str, Any]:
+    site = {"path": "a.py", "function": "work", "line": line}
+    use = {"site": site, "operation": "aten.add.Tensor", "count": count}
+    [form] = layout([1, 4], device)
+    return {
+        "born": site, "layout": form, "births": 1, "uses": [use], "converted": [],
+        "copy_ms": None, "sum_ms": None,
+    }  # fmt: skip
+
+
+def test_journeys_are_told_once_and_profiled_steps_are_not_joined() -> None:
+    seldom, often, other = _journey(2), _journey(5, "cuda:1"), _journey(3, line=9)
+    profile = {"step_ms": 1.0}
+    ranks = {
+        0: replace(rank(0), journeys=(seldom, other), profile=profile),
+        1: replace(rank(1), journeys=(often,)),
+    }
+    whole = merge(ranks)
+    assert whole.journeys == (often, other)
+    assert whole.profile is None
+    assert any("the files of the ranks" in spot for spot in whole.meta["blind_spots"])
+    assert merge({1: ranks[1]}).meta["blind_spots"] == ["threads"]
+
+
 def test_nothing_to_merge() -> None:
     with pytest.raises(ValueError, match="no evidence"):
         merge({})

@@ -51,7 +51,7 @@ def _train(make: Make, *, watched: bool) -> list[torch.Tensor]:
     model, x = make()
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     kept = []
-    with traced(warmup=1) if watched else nullcontext():
+    with traced(warmup=1, profile_step=True) if watched else nullcontext():
         for _ in range(4):
             out = model(x)
             loss = out.square().mean() + torch.rand(()) * 0.1

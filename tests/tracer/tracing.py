@@ -37,8 +37,10 @@ class Run:
 
 
 @contextmanager
-def traced(*, warmup: int = 0, steps: int | None = None) -> Iterator[Run]:
-    run = Run(Session(warmup=warmup, steps=steps))
+def traced(
+    *, warmup: int = 0, steps: int | None = None, profile_step: bool = False
+) -> Iterator[Run]:
+    run = Run(Session(warmup=warmup, steps=steps, profile_step=profile_step))
     try:
         with run.session:
             yield run

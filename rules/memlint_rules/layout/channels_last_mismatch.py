@@ -17,9 +17,9 @@ from memlint.analysis.values import Made, Ref, Tensor, Unknown, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule, Word
 from memlint.source.model import Source
-from memlint.tracer.chains import is_nhwc
-from memlint.tracer.operands import megabytes, spell
-from memlint.tracer.records import LostFormat
+from memlint.tracer.chains import is_nchw, is_nhwc
+from memlint.tracer.operands import is_large, megabytes, spell
+from memlint.tracer.records import FORWARD, InnerCopy, LostFormat
 from memlint.tracer.sightings import Sighting
 
 FORMATS = frozenset({Ref("torch.channels_last"), Ref("torch.channels_last_3d")})
@@ -28,6 +28,21 @@ JOINS = ("torch.cat", "torch.concat", "torch.concatenate")
 _CONVOLUTIONS: frozenset[Word] = frozenset(
     {re.compile(r"Conv(Transpose)?[23]d"), re.compile(r"conv(_transpose)?[23]d")}
 )
+_OPERANDS = {
+    0: (
+        "input",
+        "weight",
+        "give it channels_last images: `.to(memory_format=torch.channels_last)`, once, where they "
+        "come from",
+    ),
+    1: (
+        "weight",
+        "input",
+        "convert the model once: `.to(memory_format=torch.channels_last)`; or keep the input "
+        "row-major",
+    ),
+}
+"""Of the operands of a convolution: its name, that of the other one, and what to write."""
 
 
 class ChannelsLastMismatch(Rule):
@@ -113,7 +128,8 @@ class ChannelsLastMismatch(Rule):
     ## How to confirm
 
     Print `y.is_contiguous(memory_format=torch.channels_last)` before and after the operation, or
-    look for `nchwToNhwc` kernels and `aten::clone` in a profile.
+    look for `nchwToNhwc` kernels and `aten::clone` in a profile. `memlint trace` reports operations
+    that lose the format and convolutions that copy their input or weight in each call.
 
     ## References
 
@@ -205,6 +221,29 @@ class ChannelsLastMismatch(Rule):
             operation.steps,
             nbytes,
             related=tuple((one.site, "it is converted back here") for one in lost.paid[:4]),
+        )
+
+    def observe_inside(self, copy: InnerCopy) -> Iterator[Sighting]:
+        """Convolutions that convert an operand in each call, because the other has the format."""
+        operation, operand = copy.operation, copy.operand
+        if operation.phase != FORWARD or copy.index not in _OPERANDS:
+            return
+        if operand is None or copy.copied is None or not is_large(operand):
+            return
+        if not is_nchw(operand) or not is_nhwc(copy.copied):
+            return
+        name, other, advice = _OPERANDS[copy.index]
+        yield Sighting(
+            self,
+            operation.site,
+            f"the {name} of the convolution, {spell(operand)}, is row-major while its {other} is "
+            f"channels_last: each call copies the {name}, {copy.seconds * 1e3:.3g} of "
+            f"{copy.whole * 1e3:.3g} ms in a profiled step",
+            advice,
+            self.severity,
+            copy.count,
+            1,
+            2 * operand.array.nbytes * copy.count,
         )
 
 

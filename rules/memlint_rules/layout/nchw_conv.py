@@ -13,7 +13,7 @@ from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
 from memlint.tracer.chains import is_nchw, is_nhwc
 from memlint.tracer.operands import is_large, spell
-from memlint.tracer.records import FORWARD, Operation
+from memlint.tracer.records import FORWARD, InnerCopy, Operation
 from memlint.tracer.sightings import Sighting
 
 _LAYER = re.compile(r"Conv(?:Transpose)?[23]d")
@@ -184,6 +184,27 @@ class NchwConv(Rule):
             operation.count,
             operation.steps,
             image.array.nbytes * operation.count,
+        )
+
+    def observe_inside(self, copy: InnerCopy) -> Iterator[Sighting]:
+        """Kernels that convert formats around a row-major convolution in full precision, which
+        tensor cores compute as well (TF32)."""
+        operation = copy.operation
+        if operation.short != "convolution" or operation.phase != FORWARD or copy.operand:
+            return
+        image, weight = operation.operands[:2]
+        if image.dtype != "float32" or not is_nchw(image) or is_nhwc(weight):
+            return
+        yield Sighting(
+            self,
+            operation.site,
+            f"a convolution takes {spell(image)}, row-major: `{copy.kernel}` converts it, "
+            f"{copy.seconds * 1e3:.3g} of {copy.whole * 1e3:.3g} ms in a profiled step",
+            "convert model and images once: `.to(memory_format=torch.channels_last)`",
+            self.severity,
+            copy.count,
+            1,
+            image.array.nbytes * copy.count,
         )
 
 

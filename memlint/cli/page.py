@@ -1,0 +1,38 @@
+"""Writing a trace as an HTML page, for the commands that can."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from memlint.cli.shown import ShownTrace
+from memlint.cli.status import Failed
+
+
+def require_html() -> None:
+    """Fail where what pages need is not installed, before anything else is done."""
+    if importlib.util.find_spec("jinja2") is None:
+        raise Failed("--html needs jinja2: pip install 'memlint-ml[trace]'")
+
+
+def write_page(document: Mapping[str, Any], output: Path, name: str) -> None:
+    """Write the page of an evidence document, which messages call ``name``."""
+    from memlint.report.html.cards import Sources
+    from memlint.report.html.page import render_page
+    from memlint.report.html.recorded import recorded
+    from memlint.tracer.evidence_file import evidence_of_document
+
+    try:
+        evidence, known = evidence_of_document(document), recorded(document)
+    except (KeyError, TypeError, ValueError) as error:
+        raise Failed(f"{name}: no evidence of a trace: {error!r}") from error
+    shown = ShownTrace(evidence)
+    sources = Sources(shown.traced_source, known.sources())
+    page = render_page(shown.meta, shown.as_traced(), known, sources)
+    try:
+        with output.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
+            stream.write(page)
+    except OSError as error:
+        raise Failed(f"{output}: {error.strerror}") from error

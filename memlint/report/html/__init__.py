@@ -1,0 +1,2 @@
+"""A trace as one HTML page that needs nothing besides itself.  Import it where it is wanted: it
+needs jinja2."""
