@@ -58,7 +58,8 @@ class Hole:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """An argument that plain data cannot stand for, a dtype or a device, by its text."""
+    """An argument that plain data cannot stand for: of a dtype, a device, a layout or a memory
+    format its text, of others the name of their type alone."""
 
     kind: str
     text: str

@@ -39,6 +39,9 @@ def signature(tensor: torch.Tensor) -> Signature:
     return (tensor.shape, strides, tensor.dtype, tensor.device)
 
 
+_NAMED = (torch.dtype, torch.device, torch.layout, torch.memory_format)
+
+
 def is_stand_in(kind: type) -> bool:
     """Whether tensors of a type only stand for others, while torch reasons about shapes."""
     return hasattr(kind, "_mode_key")
@@ -69,4 +72,6 @@ def plain(value: Any, holes: Iterator[int]) -> Argument:
         return value
     if isinstance(value, (list, tuple)):
         return tuple(plain(one, holes) for one in value[:LONGEST_LIST])
-    return Opaque(type(value).__name__, str(value))
+    # Of others the text can be long, and is made of their elements one by one: a storage's is.
+    text = str(value) if isinstance(value, _NAMED) else ""
+    return Opaque(type(value).__name__, text)

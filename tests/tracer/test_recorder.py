@@ -8,6 +8,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 import memlint.tracer.recorder as recorder_module
 from memlint.tracer.operators import Operators
 from memlint.tracer.recent import Recent
+from memlint.tracer.records import Opaque
 from tests.tracer.tracing import line_of, traced
 
 A = torch.ones(256, 256)
@@ -38,6 +39,13 @@ def test_arguments_keep_what_is_no_tensor() -> None:
     one = run.only("sum")
     assert one.arguments[1] == (1,)
     assert dict(one.keywords)["dtype"].text == "torch.float64"  # type: ignore[union-attr]
+
+
+def test_the_elements_of_an_argument_are_not_read() -> None:
+    storage = A.untyped_storage()
+    with traced() as run:
+        torch.empty(0).set_(storage)
+    assert run.only("set_").arguments[1] == Opaque("UntypedStorage", "")
 
 
 def test_operands_in_lists_are_seen() -> None:
