@@ -73,12 +73,12 @@ def report(
     shown = ShownTrace(evidence)
     if output_file is None:
         view = _view(shown, width_of(sys.stdout), wants_color(color, sys.stdout))
-        sys.stdout.writelines(_pieces(shown, output_format, view, quiet))
+        sys.stdout.writelines(_pieces(evidence, shown, output_format, view, quiet))
         return Status.CLEAN
     view = _view(shown, PLAIN_WIDTH, color == "always")
     try:
         with output_file.open("w", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.writelines(_pieces(shown, output_format, view, quiet))
+            stream.writelines(_pieces(evidence, shown, output_format, view, quiet))
     except OSError as error:
         raise Failed(f"{output_file}: {error.strerror}") from error
     return Status.CLEAN
@@ -108,8 +108,12 @@ def _view(shown: ShownTrace, width: int, color: bool) -> View:
     return View(width, color, shown.source, all_rules)
 
 
-def _pieces(shown: ShownTrace, output_format: str, view: View, quiet: bool) -> Iterator[str]:
+def _pieces(
+    evidence: EvidenceFile, shown: ShownTrace, output_format: str, view: View, quiet: bool
+) -> Iterator[str]:
     """The report in a format."""
+    from memlint.tracer.summary import profiled_step
+
     yield from render(output_format, shown.report, view)
     if output_format in FOR_PEOPLE and not quiet:
         steps = shown.meta.get("steps", 0)
@@ -117,3 +121,5 @@ def _pieces(shown: ShownTrace, output_format: str, view: View, quiet: bool) -> I
         yield f"Traced {steps} step{'' if steps == 1 else 's'} on {shown.meta.get('device')}.\n"
         for spot in shown.meta.get("blind_spots", ()):
             yield f"Not seen: {spot}\n"
+        if evidence.profile is not None:
+            yield from (f"{row}\n" for row in profiled_step(evidence.profile))

@@ -30,9 +30,14 @@ def summary(
     for one in findings:
         rows += _finding(one, line(one))
     if profile is not None:
-        rows += _phases(profile)
-        rows += _memory(profile)
+        rows += profiled_step(profile)
     return "\n".join([*rows, *_tail(meta)])
+
+
+def profiled_step(profile: Mapping[str, Any]) -> Iterator[str]:
+    """The lines that tell the phases of the profiled step, and what held the peak of memory."""
+    yield from _phases(profile)
+    yield from _memory(profile)
 
 
 def _head(meta: Mapping[str, Any], count: int) -> Iterator[str]:

@@ -106,6 +106,17 @@ def test_it_is_written_from_the_evidence_as_well(command: Command) -> None:
     assert again["traceEvents"] == _read(command.folder / "out.json.gz")
 
 
+def test_the_report_tells_the_step_by_phase(command: Command) -> None:
+    profile = command.load("out.json")["profile"]
+    report = command.memlint("report", "out.json").stdout
+    rows = [row.split() for row in report.splitlines()]
+    for phase in profile["phases"]:
+        (row,) = [row for row in rows if row[:1] == [phase["phase"]]]
+        assert int(row[1]) == phase["operations"]
+    assert "memory on cpu: at most" in report
+    assert "memory on cpu" not in command.memlint("report", "-q", "out.json").stdout
+
+
 def test_without_a_profiled_step(command: Command) -> None:
     command.write("short.py", "import torch\ntorch.ones(3).exp()\n")
     options = ("--no-replay", "-q", "-o", "short.json", "--trace-event", "events.json")
