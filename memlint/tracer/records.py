@@ -264,7 +264,41 @@ class InnerCopy:
         return self.whole / max(self.whole - self.seconds, 1e-12)
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceCopy:
+    """Copies between host and device at one place, as the device itself timed them.
+
+    ``operator`` is what asked for them, empty where that is not known; ``pinned`` tells of the
+    host's side, ``None`` where it is not told.  They happened in ``steps`` of the ``every`` steps
+    that are marked, and ``seconds`` is what all of them took."""
+
+    site: Site
+    operator: str
+    device: str
+    to_device: bool
+    pinned: bool | None
+    count: int
+    steps: int
+    every: int
+    nbytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutConversion:
+    """Kernels that only converted the format of arrays, as ``formats`` says, for ``operator``;
+    ``kernel`` is the name of one of them, ``seconds`` what all of them took."""
+
+    site: Site
+    operator: str
+    kernel: str
+    formats: str
+    count: int
+    steps: int
+    seconds: float
+
+
 Record: TypeAlias = (
-    "Operation | Asked | Growth | Retained | Waiting | Stream | StoredScores | LostFormat "
-    "| InnerCopy"
+    "Operation | Asked | Growth | Retained | Waiting | Stream | StoredScores | LostFormat"
+    " | InnerCopy | DeviceCopy | LayoutConversion"
 )

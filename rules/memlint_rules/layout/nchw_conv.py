@@ -13,7 +13,7 @@ from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
 from memlint.tracer.chains import is_nchw, is_nhwc
 from memlint.tracer.operands import is_large, spell
-from memlint.tracer.records import FORWARD, InnerCopy, Operation
+from memlint.tracer.records import FORWARD, InnerCopy, LayoutConversion, Operation
 from memlint.tracer.sightings import Sighting
 
 _LAYER = re.compile(r"Conv(?:Transpose)?[23]d")
@@ -205,6 +205,23 @@ class NchwConv(Rule):
             copy.count,
             1,
             image.array.nbytes * copy.count,
+        )
+
+    def observe_conversions(self, conversion: LayoutConversion) -> Iterator[Sighting]:
+        """Kernels around a convolution that only bring arrays into another format."""
+        if "convolution" not in conversion.operator.lower():
+            return
+        each = conversion.seconds / conversion.count * 1e6
+        yield Sighting(
+            self,
+            conversion.site,
+            f"the kernel of `{conversion.operator.rpartition('::')[2]}` works in another format: "
+            f"{conversion.count} kernels convert {conversion.formats} for it, {each:.3g} us each",
+            "convert model and images once: `.to(memory_format=torch.channels_last)`, and measure",
+            self.severity,
+            conversion.count,
+            conversion.steps,
+            0,
         )
 
 

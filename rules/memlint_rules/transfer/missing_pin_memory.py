@@ -18,8 +18,8 @@ from memlint.analysis.values import (
 )
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Related, Rule
-from memlint.tracer.operands import is_large, move_of, spell
-from memlint.tracer.records import LOADING, Operation
+from memlint.tracer.operands import LEAST_BYTES, is_large, megabytes, move_of, spell
+from memlint.tracer.records import LOADING, DeviceCopy, Operation
 from memlint.tracer.sightings import Sighting
 
 HELP = (
@@ -156,6 +156,27 @@ class MissingPinMemory(Rule):
             operation.steps,
             nbytes,
             related=((move.maker.site, "it comes from here"),),
+        )
+
+    def observe_copies(self, copies: DeviceCopy) -> Iterator[Sighting]:
+        """Large arrays that go to CUDA from pageable memory in most steps."""
+        if not copies.to_device or copies.device != "cuda" or copies.pinned is not False:
+            return
+        each = copies.nbytes // copies.count
+        if each < LEAST_BYTES or 2 * copies.steps <= copies.every:
+            return
+        yield Sighting(
+            self,
+            copies.site,
+            f"{megabytes(each)} at a time go to {copies.device} from pageable memory, "
+            f"{copies.seconds / copies.count * 1e3:.3g} ms each: the driver copies them through a "
+            "buffer of its own, and the host waits",
+            "if they come from a loader, give it `pin_memory=True`, and the move "
+            "`non_blocking=True`",
+            self.severity,
+            copies.count,
+            copies.steps,
+            copies.nbytes,
         )
 
 
