@@ -26,15 +26,23 @@ class Form(Enum):
     GAPPED = "gapped"
     BROADCAST = "broadcast"
     OVERLAPPING = "overlapping"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Strided:
-    """Shape, strides (in elements) and bytes per element of an array."""
+    """Shape, strides (in elements) and bytes per element of an array.
+
+    Where the strides are not known, or there are none, as of a sparse array, they are empty."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     itemsize: int
+
+    @property
+    def has_strides(self) -> bool:
+        """Whether the strides of all axes are known."""
+        return len(self.strides) == len(self.shape)
 
     @property
     def elements(self) -> int:
@@ -85,6 +93,8 @@ def is_non_overlapping_and_dense(array: Strided) -> bool:
 
 
 def _dense_in(array: Strided, order: Iterable[int]) -> bool:
+    if not array.has_strides:
+        return False
     expected = 1
     for axis in reversed(tuple(order)):
         if array.shape[axis] == 1:
@@ -96,12 +106,17 @@ def _dense_in(array: Strided, order: Iterable[int]) -> bool:
 
 
 def stride_order(array: Strided) -> tuple[int, ...]:
-    """The axes from the slowest to the fastest; equal ones keep their order."""
+    """The axes from the slowest to the fastest; equal ones keep their order, as all do where
+    the strides are not known."""
+    if not array.has_strides:
+        return tuple(range(len(array.shape)))
     return tuple(sorted(range(len(array.shape)), key=lambda axis: -abs(array.strides[axis])))
 
 
 def fastest_axis(array: Strided) -> int | None:
     """The axis along which neighbours in memory lie; ``None`` where no axis moves."""
+    if not array.has_strides:
+        return None
     moving = [n for n, size in enumerate(array.shape) if size > 1 and array.strides[n]]
     return min(moving, key=lambda axis: abs(array.strides[axis]), default=None)
 
@@ -114,6 +129,8 @@ def classify(array: Strided) -> Form:
         return Form.CHANNELS_LAST
     if is_non_overlapping_and_dense(array):
         return Form.PERMUTED
+    if not array.has_strides:
+        return Form.UNKNOWN
     live = [n for n, size in enumerate(array.shape) if size > 1]
     if any(array.strides[axis] == 0 for axis in live):
         return Form.BROADCAST

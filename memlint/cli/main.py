@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, _Entry] = {
     "trace": _Entry("memlint.cli.trace", "trace", "Run a program and report what it did."),
     "report": _Entry("memlint.cli.report", "report", "Show what a trace has found."),
     "merge": _Entry("memlint.cli.merge", "merge", "Join the traces of the ranks of one run."),
+    "analyze": _Entry("memlint.cli.analyze", "analyze", "Report on a trace of torch.profiler."),
     "rules": _Entry("memlint.cli.rules", "rules", "List all rules."),
     "explain": _Entry("memlint.cli.explain", "explain", "Show the page of a rule."),
     "clean": _Entry("memlint.cli.clean", "clean", "Remove caches."),

@@ -72,13 +72,13 @@ def report(
         return Status.CLEAN
     shown = ShownTrace(evidence)
     if output_file is None:
-        view = _view(shown, width_of(sys.stdout), wants_color(color, sys.stdout))
-        sys.stdout.writelines(_pieces(evidence, shown, output_format, view, quiet))
+        view = view_of(shown, width_of(sys.stdout), wants_color(color, sys.stdout))
+        sys.stdout.writelines(pieces_of(evidence, shown, output_format, view, quiet))
         return Status.CLEAN
-    view = _view(shown, PLAIN_WIDTH, color == "always")
+    view = view_of(shown, PLAIN_WIDTH, color == "always")
     try:
         with output_file.open("w", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.writelines(_pieces(evidence, shown, output_format, view, quiet))
+            stream.writelines(pieces_of(evidence, shown, output_format, view, quiet))
     except OSError as error:
         raise Failed(f"{output_file}: {error.strerror}") from error
     return Status.CLEAN
@@ -102,13 +102,14 @@ def _refuse_with_html(context: click.Context) -> None:
             raise click.UsageError(f"--{name.replace('_', '-')} does not go with --html")
 
 
-def _view(shown: ShownTrace, width: int, color: bool) -> View:
+def view_of(shown: ShownTrace, width: int, color: bool) -> View:
+    """How the report of a trace is rendered."""
     from memlint.linter.rules import all_rules
 
     return View(width, color, shown.source, all_rules)
 
 
-def _pieces(
+def pieces_of(
     evidence: EvidenceFile, shown: ShownTrace, output_format: str, view: View, quiet: bool
 ) -> Iterator[str]:
     """The report in a format."""
@@ -118,7 +119,8 @@ def _pieces(
     if output_format in FOR_PEOPLE and not quiet:
         steps = shown.meta.get("steps", 0)
         yield closing_line(shown.report, view)
-        yield f"Traced {steps} step{'' if steps == 1 else 's'} on {shown.meta.get('device')}.\n"
+        counted = f"{steps} step{'' if steps == 1 else 's'}" if steps else "no marked step"
+        yield f"Traced {counted} on {shown.meta.get('device')}.\n"
         for spot in shown.meta.get("blind_spots", ()):
             yield f"Not seen: {spot}\n"
         if evidence.profile is not None:

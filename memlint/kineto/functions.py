@@ -119,8 +119,8 @@ def _first_line(node: ast.AST) -> int:
     if isinstance(node, ast.Module):
         return 0
     decorators = getattr(node, "decorator_list", ())
-    lines: list[int] = [one.lineno for one in decorators]
-    return min([*lines, node.lineno])  # type: ignore[attr-defined]
+    lines: list[int] = [one.lineno for one in (*decorators, node)]
+    return min(lines)
 
 
 def _scopes(tree: ast.Module) -> Iterator[_Scope]:

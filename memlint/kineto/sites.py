@@ -7,7 +7,7 @@ source, if that is there and leaves no choice; else the place is the function's 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from memlint.kineto.frames import Function
@@ -90,7 +90,7 @@ def _site_of(path: str, body: Body, node: ast.expr | ast.stmt) -> Site:
     )
 
 
-def lines_text(lines: Sequence[int]) -> str:
+def lines_text(lines: Iterable[int]) -> str:
     """``line 4`` or ``line 4, 7 or 9``."""
     every = [str(one) for one in sorted(lines)]
     if len(every) < 2:

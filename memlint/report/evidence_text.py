@@ -56,14 +56,26 @@ def told(evidence: Mapping[str, Any]) -> list[str]:
 
 
 def counted(evidence: Mapping[str, Any]) -> list[str]:
-    """How often it happened and what it moved, as far as it is known."""
-    return [one for one in (_often(evidence), _moved(evidence)) if one]
+    """What it is, where no line tells, how often it happened, what it moved and took, as far as
+    it is known."""
+    every = (_where(evidence), _often(evidence), _moved(evidence), _spent(evidence))
+    return [one for one in every if one]
+
+
+def _where(evidence: Mapping[str, Any]) -> str:
+    """What a finding stands for that has no line."""
+    operator, function = evidence.get("operator"), evidence.get("function")
+    if operator is None:
+        return ""
+    return f"`{operator}` in `{function}`" if function else f"`{operator}`"
 
 
 def _often(evidence: Mapping[str, Any]) -> str:
-    count, steps = evidence.get("count"), evidence.get("steps") or 1
+    count, steps = evidence.get("count"), evidence.get("steps", 1)
     if count is None:
         return ""
+    if not steps:
+        return f"{count} time{'' if count == 1 else 's'}"
     times = count / steps
     return f"{times:.4g} time{'' if times == 1 else 's'} a step"
 
@@ -76,6 +88,16 @@ def _moved(evidence: Mapping[str, Any]) -> str:
         if nbytes >= size:
             return f"{nbytes / size:,.1f} {unit}"
     return f"{nbytes} bytes"
+
+
+def _spent(evidence: Mapping[str, Any]) -> str:
+    """What the operations take that were seen, where a profiler has timed them."""
+    spent, share, each = (evidence.get(one) for one in ("spent_ms_per_step", "spent_share",
+                                                        "spent_ms"))  # fmt: skip
+    if spent is None:
+        return "" if each is None else f"{each:.3g} ms in all"
+    text = f"{spent:.3g} ms a step"
+    return text if share is None else f"{text}, {share:.1%} of it"
 
 
 def _measured(evidence: Mapping[str, Any]) -> list[str]:

@@ -81,7 +81,7 @@ def confirm(findings: Sequence[Finding], evidence: EvidenceFile, rules: Observer
         targets = _targets(traced, moved, known, places)
         for target in targets:
             target.seen.append(traced if moved is None else moved)
-        if not targets and moved is None:
+        if not targets and moved is None and not has_no_line(traced):
             stale.append(replace(traced, path=files.path(traced.path)))
         elif not targets and moved is not None:
             alone.append(moved)
@@ -142,6 +142,12 @@ def _overlap(one: Location, other: Location) -> bool:
     start, end = (one.line, one.column), (one.end_line, one.end_column)
     other_start, other_end = (other.line, other.column), (other.end_line, other.end_column)
     return start < other_end and other_start < end
+
+
+def has_no_line(finding: Finding) -> bool:
+    """Whether a finding stands in no file: a profiler's trace without Python stacks has told of
+    it, by its operator."""
+    return "operator" in (finding.evidence or {})
 
 
 def _verdict(finding: Finding) -> str:

@@ -45,6 +45,14 @@ def observe(
     rules: Sequence[Rule], operations: Sequence[Operation], others: Sequence[Record]
 ) -> Iterator[Sighting]:
     """What the rules say to the records of a run; raises what they raise."""
+    for _, sighting in observed(rules, operations, others):
+        yield sighting
+
+
+def observed(
+    rules: Sequence[Rule], operations: Sequence[Operation], others: Sequence[Record]
+) -> Iterator[tuple[Record, Sighting]]:
+    """The same with the record that each is said to."""
     records: list[Record] = [
         *operations,
         *others,
@@ -57,4 +65,5 @@ def observe(
             method = getattr(rule, name)
             for record in records:
                 if isinstance(record, kind):
-                    yield from method(record)
+                    for sighting in method(record):
+                        yield record, sighting

@@ -118,8 +118,10 @@ def is_dense_copy(operation: Operation) -> bool:
 
 
 def spell(operand: Operand) -> str:
-    """``float32[2048, 2048] with strides (1, 2048)``."""
+    """``float32[2048, 2048] with strides (1, 2048)``, as far as they are known."""
     shape = ", ".join(map(str, operand.array.shape))
+    if not operand.array.has_strides:
+        return f"{operand.dtype}[{shape}]"
     strides = ", ".join(map(str, operand.array.strides))
     return f"{operand.dtype}[{shape}] with strides ({strides})"
 

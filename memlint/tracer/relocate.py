@@ -47,9 +47,12 @@ class CurrentFiles:
         """A finding of the trace where its statement stands now, ``None`` where that is gone.
 
         Related places are kept only where nothing has moved."""
+        key = traced_statement(finding.evidence or {})
+        if key is None:
+            return None
         path = self.path(finding.path)
-        current, key = self.get(path), traced_statement(finding.evidence or {})
-        if current is None or key is None:
+        current = self.get(path)
+        if current is None:
             return None
         if current.index.at(finding.location) == key:
             related = tuple(replace(one, path=self.path(one.path)) for one in finding.related)

@@ -106,6 +106,8 @@ def _odd_input(attention: StoredScores) -> tuple[Operand, Site | None] | None:
     """The query whose last axis is not the fastest; keys come transposed here."""
     for one in attention.inputs[:1]:
         operand = one.operands[0]
+        if not operand.array.has_strides:
+            continue
         if operand.array.shape[-1] > 1 and operand.array.strides[-1] != 1:
             return operand, one.births.get(0)
     return None

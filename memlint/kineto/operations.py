@@ -1,0 +1,198 @@
+"""Runs of operators as the records that rules observe."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from memlint.kineto.arguments import Given, Tensor
+from memlint.kineto.homes import Homes
+from memlint.kineto.kernels import CopyKind
+from memlint.kineto.results import REORDERING, result_of
+from memlint.kineto.walk import Run
+from memlint.layout import Strided
+from memlint.tracer.records import Argument, Hole, Opaque, Operand, Operation, Site
+
+_FORMATS = {0: "torch.contiguous_format", 1: "torch.preserve_format", 2: "torch.channels_last",
+            3: "torch.channels_last_3d"}  # fmt: skip
+"""The memory formats by their numbers in PyTorch, ``c10::MemoryFormat``."""
+_FORMAT_AT = {"clone": 1}
+_READ = "_local_scalar_dense"
+
+
+@dataclass(slots=True)
+class _Counted:
+    """An operation that is being counted."""
+
+    run: Run
+    site: Site
+    operands: tuple[Operand, ...]
+    results: tuple[Operand, ...]
+    count: int = 0
+    hidden: int = 0
+    seconds: float = 0.0
+    steps: set[int] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """An operation, and the seconds that all its runs took: those of the device where that did
+    the work, else those of the host."""
+
+    operation: Operation
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What is known of the devices of a run: ``kind`` is that of the accelerator, ``copies`` the
+    kinds of the copies that a run made, ``step`` the number of the step of a time, ``None``
+    outside of all."""
+
+    kind: str
+    copies: Callable[[Run], Sequence[CopyKind]]
+    step: Callable[[float], int | None]
+
+
+def operations_of(runs: Iterable[Run], homes: Homes, device: Device) -> list[Timed]:
+    """The operations of a trace, counted by place and layout.
+
+    Those without shapes are left out: there is nothing that rules could ask of them."""
+    counted: dict[tuple[object, ...], _Counted] = {}
+    for run in runs:
+        short = _short(run)
+        tensors = [one for one in run.given.tensors if one is not None]
+        if not tensors and short == _READ:
+            tensors = [Tensor(Strided((), (), 1), "")]
+        if not tensors:
+            continue
+        site = homes.of(run)
+        result = result_of(run, short)
+        operands, results = _on_devices(run, short, tensors, result, device)
+        key = (site, run.name, run.phase, operands, results, _key(run.given), run.waits)
+        one = counted.get(key)
+        if one is None:
+            one = counted[key] = _Counted(run, site, operands, results)
+        one.count += 1
+        one.hidden += run.hidden
+        one.seconds += run.device if run.kernels or run.device else run.host
+        step = device.step(run.began)
+        if step is not None:
+            one.steps.add(step)
+    births = _births(counted.values())
+    return [Timed(_operation(one, births), one.seconds) for one in counted.values()]
+
+
+def _key(given: Given) -> tuple[str, ...]:
+    return given.values
+
+
+def _short(run: Run) -> str:
+    short = run.name.partition("::")[2]
+    if short in ("max", "min"):
+        # Of two arrays they are elementwise: the dispatcher calls ``maximum`` then.
+        pair = [one for one in run.given.tensors[:2] if one is not None]
+        return f"{short}imum" if len(pair) == 2 else short
+    return short
+
+
+def _on_devices(
+    run: Run, short: str, tensors: Sequence[Tensor], result: Tensor | None, device: Device
+) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
+    """Operands and results where they lie: between devices for copies, else on the one that
+    did the work."""
+    kinds = device.copies(run)
+    crossing = next((one for one in kinds if one.to_device or one.to_host), None)
+    here = device.kind if run.kernels or run.device else "cpu"
+    places = [here] * len(tensors)
+    target, source = here, here
+    pinned = False
+    if crossing is not None:
+        source, target = ("cpu", device.kind) if crossing.to_device else (device.kind, "cpu")
+        pinned = bool(crossing.pinned)
+        if short == "copy_" and len(tensors) == 2:
+            places = [target, source]
+        elif short == _READ or short == "_to_copy":
+            places = [source] * len(tensors)
+    operands = tuple(
+        _operand(one, place, pinned=pinned and place == "cpu")
+        for one, place in zip(tensors, places, strict=True)
+    )
+    if result is None or not (_knows_layout(result) or result.dtype == "float64" or crossing):
+        return operands, ()
+    return operands, (_operand(result, target, pinned=False),)
+
+
+def _knows_layout(tensor: Tensor) -> bool:
+    return len(tensor.array.strides) == len(tensor.array.shape)
+
+
+def _operand(tensor: Tensor, place: str, *, pinned: bool) -> Operand:
+    return Operand(tensor.array, tensor.dtype, place, pinned)
+
+
+def _births(counted: Iterable[_Counted]) -> dict[tuple[object, ...], set[Site]]:
+    """Where views in another order than row-major came up, by shape, strides and type."""
+    found: defaultdict[tuple[object, ...], set[Site]] = defaultdict(set)
+    for one in counted:
+        if _short(one.run) in REORDERING:
+            for result in one.results:
+                if not result.is_contiguous:
+                    found[_layout(result)].add(one.site)
+    return found
+
+
+def _layout(operand: Operand) -> tuple[object, ...]:
+    return (operand.array, operand.dtype)
+
+
+def _operation(one: _Counted, births: dict[tuple[object, ...], set[Site]]) -> Operation:
+    run, short = one.run, _short(one.run)
+    arguments, keywords = _arguments(run, short)
+    born: dict[int, Site] = {}
+    for index, operand in enumerate(one.operands):
+        places = births.get(_layout(operand), ()) if operand.array.strides else ()
+        if len(places) == 1:  # a trace does not tell which array is which
+            born[index] = next(iter(places))
+    return Operation(
+        one.site, f"{run.name.partition('::')[0]}.{short}", run.phase, one.operands, one.results,
+        arguments, keywords, one.count, len(one.steps), hidden=one.hidden, births=born,
+        fresh=one.count if short in _FRESH else 0,
+    )  # fmt: skip
+
+
+_FRESH = frozenset({"clone", "_to_copy"})
+
+
+def _arguments(
+    run: Run, short: str
+) -> tuple[tuple[Argument, ...], tuple[tuple[str, Argument], ...]]:
+    arguments: list[Argument] = []
+    holes = 0
+    for index, tensor in enumerate(run.given.tensors):
+        if tensor is not None:
+            arguments.append(Hole(holes))
+            holes += 1
+        else:
+            arguments.append(run.given.value(index))
+    keywords: list[tuple[str, Argument]] = []
+    if short == "copy_" and len(arguments) > 1:
+        arguments[2:] = [not run.waits]
+    elif short == "_to_copy":
+        keywords.append(("non_blocking", not run.waits))
+    at = _FORMAT_AT.get(short)
+    if at is not None and run.given.value(at).isdigit():
+        text = _FORMATS.get(int(run.given.value(at)), "")
+        keywords.append(("memory_format", Opaque("memory_format", text)))
+    return tuple(arguments), tuple(keywords)
+
+
+def mark_hidden(runs: Sequence[Run]) -> None:
+    """Tell of copies that ``reshape`` made: the next operator of the thread takes the copy as
+    ``_unsafe_view``.  ``runs`` are in the order of each thread."""
+    for before, run in itertools.pairwise(runs):
+        if run.name == "aten::_unsafe_view" and before.name == "aten::clone":
+            first = before.given.tensors[0] if before.given.tensors else None
+            before.hidden = first is not None and _knows_layout(first)
