@@ -59,14 +59,19 @@ def analyze(path: str | os.PathLike[str], root: str | os.PathLike[str] = ".") ->
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """The marked steps: from and to, in microseconds, in order."""
+    """The marked steps: from and to, in microseconds, in order; ``unfinished`` tells of another
+    one after them."""
 
     marks: Sequence[tuple[float, float]]
+    unfinished: bool
 
     def of(self, time: float) -> int | None:
         """The number of the step that a time lies in."""
         index = bisect_right(self.marks, (time, float("inf"))) - 1
-        return index if index >= 0 and time <= self.marks[index][1] else None
+        if index >= 0 and time <= self.marks[index][1]:
+            return index
+        last = len(self.marks)
+        return last if self.unfinished and index == last - 1 else None
 
     def durations(self) -> list[float]:
         """How long each step took, in seconds."""
@@ -87,7 +92,7 @@ class _Analysis:
         mark_hidden(walk.runs)
         self._runs = len(walk.runs)
         self._homes = Homes(walk.forward)
-        self._steps = _Steps(timeline.steps)
+        self._steps = _Steps(timeline.steps, timeline.unfinished)
         self._device = _device_of(timeline)
         work = DeviceWork(timeline, sizes, walk.by_correlation)
         step = self._steps.of
@@ -128,7 +133,7 @@ class _Analysis:
             yield replace(sighting, site=site), evidence
 
     def _told(self, rules: Sequence[Rule]) -> list[tuple[Sighting, Mapping[str, Any]]]:
-        operations = [one.operation for one in self._timed]
+        operations = [one.operation for one in self._timed if one.clear]
         seconds = self._seconds()
         marked = bool(self._timeline.steps)
         asked = [one for one in rules if marked or one.name not in _OF_STEPS]
@@ -173,7 +178,8 @@ class _Analysis:
     def _missing(self) -> list[str]:
         """The files of the program that operators ran in, and that are not there."""
         ran = {one.operation.site.path for one in self._timed}
-        ran |= {one.site.path for one in (*self._copies, *self._conversions)}
+        ran |= {one.site.path for one in self._copies}
+        ran |= {one.site.path for one in self._conversions}
         return sorted(one for one in self._places.missing if str(self._root / one) in ran)
 
     def _seconds(self) -> dict[int, float]:

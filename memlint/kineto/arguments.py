@@ -29,12 +29,13 @@ class Tensor:
 class Given:
     """The arguments of an operator: tensors, and the text of everything else, by position.
 
-    ``shaped`` tells that the trace has their shapes, ``valued`` that it has their values."""
+    ``shaped`` tells that the trace has their shapes, ``clear`` that the tensors among them are
+    all there: of those of unknown types, and of those in lists, too little is told."""
 
     tensors: tuple[Tensor | None, ...] = ()
     values: tuple[str, ...] = ()
     shaped: bool = False
-    valued: bool = False
+    clear: bool = False
 
     def value(self, index: int) -> str:
         """The text of an argument; empty where there is none."""
@@ -67,7 +68,15 @@ def given(args: Mapping[str, Any]) -> Given:
         steps = strides[index] if isinstance(strides, list) and index < len(strides) else None
         tensors.append(_tensor(kind, shape, steps))
     texts = tuple(str(one) for one in values) if isinstance(values, list) else ()
-    return Given(tuple(tensors), texts, True, isinstance(values, list))
+    clear = all(
+        tensor is not None or kind in _NO_TENSORS or (kind in _LISTS and index)
+        for index, (kind, tensor) in enumerate(zip(types, tensors, strict=True))
+    )
+    return Given(tuple(tensors), texts, True, clear)
+
+
+_NO_TENSORS = ("", "Scalar", "ScalarList", "None")
+_LISTS = ("TensorList", "GenericList")
 
 
 def _tensor(kind: Any, shape: Any, steps: Any) -> Tensor | None:

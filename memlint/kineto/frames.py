@@ -27,9 +27,9 @@ _STANDARD = sys.stdlib_module_names - {"test"}
 class Called(Enum):
     """How an expression of the program called something."""
 
-    FUNCTION = "function"
-    MODULE = "module"
-    OPERATOR = "operator"
+    NAMED = "by its name"
+    ANYHOW = "by any name"
+    OPERATOR = "as an operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What was called: a function by its bare name, a module by its class, or, where Python
-    shows no call (``a + b``), an operator of PyTorch by its name."""
+    """What was called: a function by its bare name, what has another one in the source without
+    one, or, where Python shows no call (``a + b``), an operator of PyTorch by its name."""
 
     kind: Called
     name: str
@@ -57,6 +57,15 @@ class PythonEvent:
 
     call: Call
     function: Function | None
+
+
+_ANYHOW = Call(Called.ANYHOW, "")
+_HIDDEN = frozenset(
+    {"wrapper", "wrapped", "inner", "decorate_context", "_fn", "__init__", "__call__", "__new__",
+     "<lambda>"}
+)  # fmt: skip
+"""Functions that stand in the source by another name: what decorators put around others, and what
+calling an object means."""
 
 
 class PythonEvents:
@@ -75,15 +84,15 @@ class PythonEvents:
 
     def _read(self, name: str) -> PythonEvent:
         if name.startswith(_MODULE):
-            module = name[len(_MODULE) :].rpartition("_")[0]
-            return PythonEvent(Call(Called.MODULE, module), None)
+            return PythonEvent(_ANYHOW, None)
         frame = _FRAME.match(name)
         if frame is not None:
             path, line, bare = frame["path"], int(frame["line"]), frame["name"]
             own = None if self._is_passed_over(path) else Function(path, line, bare)
-            return PythonEvent(Call(Called.FUNCTION, bare), own)
+            call = _ANYHOW if bare in _HIDDEN else Call(Called.NAMED, bare)
+            return PythonEvent(call, own)
         built_in = _BUILT_IN.match(name)
-        return PythonEvent(Call(Called.FUNCTION, built_in["name"] if built_in else name), None)
+        return PythonEvent(Call(Called.NAMED, built_in["name"] if built_in else name), None)
 
     def _is_passed_over(self, path: str) -> bool:
         """Whether a file is no place to show: what has called its functions is."""

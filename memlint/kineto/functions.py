@@ -6,7 +6,7 @@ A profiler names functions by their first line, and tells what they called, not 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from memlint.kineto.frames import Call, Called, Function
@@ -36,12 +36,14 @@ _ATTRIBUTES = {"numpy_T": "T", "mT": "mT"}
 @dataclass(frozen=True, slots=True)
 class Expression:
     """An expression of a function that may call something, its place in the order of evaluation,
-    and the straight run that it belongs to; ``guarded`` tells that it lies in a ``try``."""
+    and the straight run that it belongs to; ``guarded`` tells that it lies in a ``try``,
+    ``tested`` that it stands for asking whether it is true, not for the expression itself."""
 
     node: ast.expr | ast.stmt
     number: int
     block: Block
     guarded: bool
+    tested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class Body:
 
     def candidates(self, call: Call) -> tuple[Expression, ...]:
         """The expressions that may be a call."""
-        return tuple(one for one in self.expressions if _fits(one.node, call))
+        return tuple(one for one in self.expressions if _fits(one, call))
 
 
 class Bodies:
@@ -138,14 +140,28 @@ def _scopes(tree: ast.Module) -> Iterator[_Scope]:
             pending.append((child, inner))
 
 
-def _fits(node: ast.AST, call: Call) -> bool:
+def _fits(one: Expression, call: Call) -> bool:
     if call.kind is Called.OPERATOR:
-        return _is_operator(node, call.name)
+        if one.tested or call.name == _TRUTH:
+            return call.name == _TRUTH and (one.tested or _is_call_of(one.node, _TRUTHS))
+        if call.name == _NUMBER:
+            return _is_call_of(one.node, _NUMBERS)
+        return _is_operator(one.node, call.name)
+    return not one.tested and _is_call(one.node, call)
+
+
+_TRUTH, _TRUTHS = "is_nonzero", frozenset({"bool"})
+_NUMBER, _NUMBERS = "item", frozenset({"float", "int", "complex"})
+
+
+def _is_call_of(node: ast.AST, names: Collection[str]) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
+
+
+def _is_call(node: ast.AST, call: Call) -> bool:
     if not isinstance(node, ast.Call):
         return False
-    if call.kind is Called.MODULE:
-        return True
-    return _called_name(node) == call.name
+    return call.kind is Called.ANYHOW or _called_name(node) == call.name
 
 
 def _called_name(node: ast.Call) -> str:
@@ -166,6 +182,14 @@ def _is_operator(node: ast.AST, name: str) -> bool:
 
 
 _OWN = (ast.Call, ast.BinOp, ast.AugAssign, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Attribute)
+
+
+class _Tested(ast.AST):
+    """Stands for an expression whose truth is asked for."""
+
+    def __init__(self, node: ast.expr) -> None:
+        super().__init__()
+        self.node = node
 
 
 class _Walk:
@@ -207,7 +231,7 @@ class _Walk:
             case ast.Lambda() | ast.TypeIgnore():
                 pass
             case ast.If():
-                self._visit(node.test)
+                self._test(node.test)
                 self._apart(*node.body)
                 self._apart(*node.orelse)
             case ast.For() | ast.AsyncFor():
@@ -215,16 +239,23 @@ class _Walk:
                 self._apart(node.target, *node.body)
                 self._apart(*node.orelse)
             case ast.While():
-                self._apart(node.test, *node.body)
+                self._apart(_Tested(node.test), *node.body)
                 self._apart(*node.orelse)
+            case _Tested():
+                self._test(node.node)
+            case ast.Assert():
+                self._test(node.test)
+            case ast.UnaryOp(op=ast.Not()):
+                self._test(node.operand)
             case ast.IfExp():
-                self._visit(node.test)
+                self._test(node.test)
                 self._apart(node.body)
                 self._apart(node.orelse)
             case ast.BoolOp():
-                self._visit(node.values[0])
-                for one in node.values[1:]:
-                    self._apart(one)
+                self._test(node.values[0])
+                for one in node.values[1:-1]:
+                    self._apart(_Tested(one))
+                self._apart(node.values[-1])
             case ast.Try():
                 self._try(node)
             case ast.Match():
@@ -265,8 +296,17 @@ class _Walk:
         for child in _in_order(node):
             self._visit(child)
         if isinstance(node, _OWN):
-            place = Expression(node, len(self.expressions), self._block, self._guards > 0)
-            self.expressions.append(place)
+            self._add(node, tested=False)
+
+    def _test(self, node: ast.expr) -> None:
+        self._visit(node)
+        self._add(node, tested=True)
+
+    def _add(self, node: ast.expr | ast.stmt, *, tested: bool) -> None:
+        number = len(self.expressions)
+        self.expressions.append(
+            Expression(node, number, self._block, self._guards > 0, tested=tested)
+        )
 
 
 def _in_order(node: ast.AST) -> Iterator[ast.AST]:

@@ -20,6 +20,8 @@ _FORMATS = {0: "torch.contiguous_format", 1: "torch.preserve_format", 2: "torch.
 """The memory formats by their numbers in PyTorch, ``c10::MemoryFormat``."""
 _FORMAT_AT = {"clone": 1}
 _READ = "_local_scalar_dense"
+_NUMBER = Tensor(Strided((), (), 1), "")
+"""What is read as a number, where its type is not told."""
 
 
 @dataclass(slots=True)
@@ -39,10 +41,11 @@ class _Counted:
 @dataclass(frozen=True, slots=True)
 class Timed:
     """An operation, and the seconds that all its runs took: those of the device where that did
-    the work, else those of the host."""
+    the work, else those of the host.  ``clear`` tells that its operands are all known."""
 
     operation: Operation
     seconds: float
+    clear: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +60,13 @@ class Device:
 
 
 def operations_of(runs: Iterable[Run], homes: Homes, device: Device) -> list[Timed]:
-    """The operations of a trace, counted by place and layout.
-
-    Those without shapes are left out: there is nothing that rules could ask of them."""
+    """The operations of a trace, counted by place and layout."""
     counted: dict[tuple[object, ...], _Counted] = {}
     for run in runs:
         short = _short(run)
         tensors = [one for one in run.given.tensors if one is not None]
         if not tensors and short == _READ:
-            tensors = [Tensor(Strided((), (), 1), "")]
-        if not tensors:
-            continue
+            tensors = [_NUMBER]
         site = homes.of(run)
         result = result_of(run, short)
         operands, results = _on_devices(run, short, tensors, result, device)
@@ -82,7 +81,14 @@ def operations_of(runs: Iterable[Run], homes: Homes, device: Device) -> list[Tim
         if step is not None:
             one.steps.add(step)
     births = _births(counted.values())
-    return [Timed(_operation(one, births), one.seconds) for one in counted.values()]
+    return [
+        Timed(
+            _operation(one, births),
+            one.seconds,
+            one.run.given.clear or (one.run.name == f"aten::{_READ}" and bool(one.operands)),
+        )
+        for one in counted.values()
+    ]
 
 
 def _key(given: Given) -> tuple[str, ...]:
@@ -120,13 +126,9 @@ def _on_devices(
         _operand(one, place, pinned=pinned and place == "cpu")
         for one, place in zip(tensors, places, strict=True)
     )
-    if result is None or not (_knows_layout(result) or result.dtype == "float64" or crossing):
+    if result is None:
         return operands, ()
     return operands, (_operand(result, target, pinned=False),)
-
-
-def _knows_layout(tensor: Tensor) -> bool:
-    return len(tensor.array.strides) == len(tensor.array.shape)
 
 
 def _operand(tensor: Tensor, place: str, *, pinned: bool) -> Operand:
@@ -139,7 +141,7 @@ def _births(counted: Iterable[_Counted]) -> dict[tuple[object, ...], set[Site]]:
     for one in counted:
         if _short(one.run) in REORDERING:
             for result in one.results:
-                if not result.is_contiguous:
+                if result.array.has_strides and not result.is_contiguous:
                     found[_layout(result)].add(one.site)
     return found
 
@@ -154,13 +156,23 @@ def _operation(one: _Counted, births: dict[tuple[object, ...], set[Site]]) -> Op
     born: dict[int, Site] = {}
     for index, operand in enumerate(one.operands):
         places = births.get(_layout(operand), ()) if operand.array.strides else ()
-        if len(places) == 1:  # a trace does not tell which array is which
-            born[index] = next(iter(places))
+        # A trace does not tell which array is which.
+        inside = [place for place in places if _is_within(place, one.site)] or [*places]
+        if len(inside) == 1:
+            born[index] = inside[0]
     return Operation(
         one.site, f"{run.name.partition('::')[0]}.{short}", run.phase, one.operands, one.results,
         arguments, keywords, one.count, len(one.steps), hidden=one.hidden, births=born,
         fresh=one.count if short in _FRESH else 0,
     )  # fmt: skip
+
+
+def _is_within(place: Site, site: Site) -> bool:
+    """Whether an expression is a part of another one."""
+    if place.path != site.path or place == site or not place.column:
+        return False
+    start, end = (place.line, place.column), (place.end_line, place.end_column)
+    return (site.line, site.column) <= start and end <= (site.end_line, site.end_column)
 
 
 _FRESH = frozenset({"clone", "_to_copy"})
@@ -195,4 +207,4 @@ def mark_hidden(runs: Sequence[Run]) -> None:
     for before, run in itertools.pairwise(runs):
         if run.name == "aten::_unsafe_view" and before.name == "aten::clone":
             first = before.given.tensors[0] if before.given.tensors else None
-            before.hidden = first is not None and _knows_layout(first)
+            before.hidden = first is not None and first.array.has_strides

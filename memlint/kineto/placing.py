@@ -48,7 +48,7 @@ class Placer:
         counts: Counter[Call] = Counter()
         for index, call in enumerate(calls):
             # Operators of numbers stand among those of tensors, and a trace has none of them.
-            if found[index] is not None or call.kind is not Called.FUNCTION:
+            if found[index] is not None or call.kind is not Called.NAMED:
                 continue
             candidates = self.candidates(call)
             if not candidates or any(one.guarded for one in candidates):

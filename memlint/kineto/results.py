@@ -32,6 +32,8 @@ def result_of(run: Run, short: str) -> Tensor | None:
         return _viewed(first, run.given)
     if short in ELEMENTWISE:
         return _computed(run.given)
+    if short in _PRODUCTS:
+        return _multiplied(run.given, _PRODUCTS[short])
     views = [given for name, given in run.inner if name == "aten::as_strided"]
     if short == "as_strided":
         views = [run.given]
@@ -44,6 +46,19 @@ def result_of(run: Run, short: str) -> Tensor | None:
 
 
 _VIEWS = REORDERING | {"expand", "select", "slice", "unsqueeze", "squeeze", "diagonal", "narrow"}
+
+
+_PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}
+"""Products of matrices, by the place of the first factor among the arguments."""
+
+
+def _multiplied(given: Given, first: int) -> Tensor | None:
+    """The shape of a product; how it lies in memory is left open."""
+    left, right = (*given.tensors, None, None)[first : first + 2]
+    if left is None or right is None or min(len(left.array.shape), len(right.array.shape)) < 2:
+        return None
+    shape = (*left.array.shape[:-1], right.array.shape[-1])
+    return Tensor(Strided(shape, (), left.array.itemsize), left.dtype)
 
 
 def _copied(run: Run, first: Tensor) -> Tensor | None:

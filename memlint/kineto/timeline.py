@@ -6,6 +6,7 @@ launch, and the Python calls of a thread after all of its operators.
 
 from __future__ import annotations
 
+import math
 import re
 from array import array
 from collections import Counter
@@ -99,7 +100,9 @@ class Converted:
 class Timeline:
     """What is known of a run when its trace has been read.
 
-    ``steps`` are the marks ``ProfilerStep#N``, from and to, in microseconds.
+    ``steps`` are the marks ``ProfilerStep#N``, from and to, in microseconds; where there are none,
+    a step ends with each step of an optimizer, and ``unfinished`` tells that what comes after the
+    last one belongs to another.
     """
 
     threads: dict[tuple[str, str], Thread] = field(default_factory=dict)
@@ -109,6 +112,7 @@ class Timeline:
     copies: list[Copy] = field(default_factory=list)
     converted: list[Converted] = field(default_factory=list)
     steps: list[tuple[float, float]] = field(default_factory=list)
+    unfinished: bool = False
     events: int = 0
     operators: int = 0
     shaped: int = 0
@@ -126,6 +130,8 @@ class Collector:
         self._names: dict[str, int] = {}
         self._givens: dict[tuple[str, ...], int] = {}
         self._sizes: dict[int, int] = {}
+        self._updates: list[float] = []
+        self._first = math.inf
 
     def collect(self, events: Iterable[Mapping[str, Any]]) -> Timeline:
         """Take all events; those that are malformed are counted, and left out."""
@@ -145,8 +151,18 @@ class Collector:
                     self._device_event(category, event, args)
             except (KeyError, TypeError, ValueError, OverflowError):
                 self.timeline.unread[category] += 1
-        self.timeline.steps.sort()
+        self.timeline.steps = self._steps()
         return self.timeline
+
+    def _steps(self) -> list[tuple[float, float]]:
+        if self.timeline.steps or not self._updates:
+            return sorted(self.timeline.steps)
+        self.timeline.unfinished = True
+        begin, steps = self._first, []
+        for end in sorted(self._updates):
+            steps.append((begin, end))
+            begin = end
+        return steps
 
     def _thread_event(self, kind: Kind, event: Mapping[str, Any], args: Mapping[str, Any]) -> None:
         name, begin, duration = str(event["name"]), float(event["ts"]), float(event["dur"])
@@ -167,6 +183,9 @@ class Collector:
             line.python += 1
         elif name.startswith("ProfilerStep#"):
             line.steps.append((begin, begin + duration))
+        elif name.startswith("Optimizer.step#"):
+            self._updates.append(begin + duration)
+        self._first = min(self._first, begin)
         key = (str(event.get("pid")), str(event.get("tid")))
         thread = line.threads.get(key)
         if thread is None:

@@ -36,7 +36,7 @@ def _births(operations: Iterable[Operation]) -> dict[Site, int]:
     """How often something came up in an odd layout, by places."""
     found: dict[Site, int] = {}
     for one in operations:
-        if any(not result.is_contiguous for result in one.results):
+        if any(it.array.has_strides and not it.is_contiguous for it in one.results):
             found[one.site] = max(found.get(one.site, 0), one.count)
     return found
 
