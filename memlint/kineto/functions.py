@@ -8,13 +8,24 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from memlint.kineto.frames import Call, Called, Function
 from memlint.source.statements import MODULE
 
 Block = tuple[int, ...]
 """A run of expressions that are evaluated one after the other, by the branches and loops around
-it: each of them is numbered."""
+it: each of them has a number, loops a negative one."""
+
+
+class Use(Enum):
+    """What is done with an expression: it is evaluated, its truth is asked for, or its next
+    element."""
+
+    VALUE = "value"
+    TRUTH = "truth"
+    ITERATION = "iteration"
+
 
 OPERATORS: Mapping[str, tuple[type[ast.AST], ...]] = {
     "add": (ast.Add,), "add_": (ast.Add,), "sub": (ast.Sub,), "sub_": (ast.Sub,),
@@ -36,14 +47,18 @@ _ATTRIBUTES = {"numpy_T": "T", "mT": "mT"}
 @dataclass(frozen=True, slots=True)
 class Expression:
     """An expression of a function that may call something, its place in the order of evaluation,
-    and the straight run that it belongs to; ``guarded`` tells that it lies in a ``try``,
-    ``tested`` that it stands for asking whether it is true, not for the expression itself."""
+    and the straight run that it belongs to; ``guarded`` tells that it lies in a ``try``."""
 
     node: ast.expr | ast.stmt
     number: int
     block: Block
     guarded: bool
-    tested: bool = False
+    use: Use = Use.VALUE
+
+    @property
+    def in_loop(self) -> bool:
+        """Whether it may be evaluated several times in a run of the function."""
+        return any(number < 0 for number in self.block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +156,30 @@ def _scopes(tree: ast.Module) -> Iterator[_Scope]:
 
 
 def _fits(one: Expression, call: Call) -> bool:
+    match one.use:
+        case Use.TRUTH:
+            return call == _TRUTH
+        case Use.ITERATION:
+            return call in _ITERATIONS
+    if call in (_TRUTH, _NUMBER):
+        return _is_call_of(one.node, _TRUTHS if call == _TRUTH else _NUMBERS)
+    if call == _FORMATTING:
+        return isinstance(one.node, ast.FormattedValue)
     if call.kind is Called.OPERATOR:
-        if one.tested or call.name == _TRUTH:
-            return call.name == _TRUTH and (one.tested or _is_call_of(one.node, _TRUTHS))
-        if call.name == _NUMBER:
-            return _is_call_of(one.node, _NUMBERS)
         return _is_operator(one.node, call.name)
-    return not one.tested and _is_call(one.node, call)
+    return _is_call(one.node, call)
 
 
-_TRUTH, _TRUTHS = "is_nonzero", frozenset({"bool"})
-_NUMBER, _NUMBERS = "item", frozenset({"float", "int", "complex"})
+_TRUTH, _TRUTHS = Call(Called.OPERATOR, "is_nonzero"), frozenset({"bool"})
+_NUMBER, _NUMBERS = Call(Called.OPERATOR, "item"), frozenset({"float", "int", "complex"})
+_FORMATTING = Call(Called.NAMED, "__format__")
+_ITERATIONS = frozenset(
+    {
+        Call(Called.NAMED, "__iter__"),
+        Call(Called.NAMED, "__next__"),
+        Call(Called.OPERATOR, "unbind"),
+    }
+)
 
 
 def _is_call_of(node: ast.AST, names: Collection[str]) -> bool:
@@ -172,7 +200,9 @@ def _called_name(node: ast.Call) -> str:
 
 def _is_operator(node: ast.AST, name: str) -> bool:
     kinds = OPERATORS.get(name, ())
-    if isinstance(node, (ast.BinOp, ast.AugAssign, ast.UnaryOp)):
+    if isinstance(node, (ast.BinOp, ast.UnaryOp)):
+        return isinstance(node.op, kinds) and not name.endswith("_")
+    if isinstance(node, ast.AugAssign):
         return isinstance(node.op, kinds)
     if isinstance(node, ast.Compare):
         return any(isinstance(one, kinds) for one in node.ops)
@@ -181,7 +211,8 @@ def _is_operator(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Subscript) and ast.Subscript in kinds
 
 
-_OWN = (ast.Call, ast.BinOp, ast.AugAssign, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Attribute)
+_OWN = (ast.Call, ast.BinOp, ast.AugAssign, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Attribute,
+        ast.FormattedValue)  # fmt: skip
 
 
 class _Tested(ast.AST):
@@ -190,6 +221,10 @@ class _Tested(ast.AST):
     def __init__(self, node: ast.expr) -> None:
         super().__init__()
         self.node = node
+
+
+class _Iterated(_Tested):
+    """Stands for an expression whose next element is asked for."""
 
 
 class _Walk:
@@ -214,11 +249,11 @@ class _Walk:
         for one in statements:
             self._visit(one)
 
-    def _apart(self, *nodes: ast.AST) -> None:
-        """What may be evaluated any number of times."""
+    def _apart(self, *nodes: ast.AST, loops: bool = False) -> None:
+        """What may not be evaluated, or, in a loop, any number of times."""
         before = self._block
         self._blocks += 1
-        self._block = (*before, self._blocks)
+        self._block = (*before, -self._blocks if loops else self._blocks)
         for one in nodes:
             self._visit(one)
         self._block = before
@@ -236,11 +271,13 @@ class _Walk:
                 self._apart(*node.orelse)
             case ast.For() | ast.AsyncFor():
                 self._visit(node.iter)
-                self._apart(node.target, *node.body)
+                self._apart(_Iterated(node.iter), node.target, *node.body, loops=True)
                 self._apart(*node.orelse)
             case ast.While():
-                self._apart(_Tested(node.test), *node.body)
+                self._apart(_Tested(node.test), *node.body, loops=True)
                 self._apart(*node.orelse)
+            case _Iterated():
+                self._add(node.node, Use.ITERATION)
             case _Tested():
                 self._test(node.node)
             case ast.Assert():
@@ -287,26 +324,24 @@ class _Walk:
         inner: list[ast.AST] = []
         for index, one in enumerate(generators):
             inner += [one.iter] if index else []
-            inner += [one.target, *one.ifs]
+            inner += [_Iterated(one.iter), one.target, *map(_Tested, one.ifs)]
         parts = ("key", "value", "elt")
         inner += [getattr(node, part) for part in parts if hasattr(node, part)]
-        self._apart(*inner)
+        self._apart(*inner, loops=True)
 
     def _plain(self, node: ast.AST) -> None:
         for child in _in_order(node):
             self._visit(child)
         if isinstance(node, _OWN):
-            self._add(node, tested=False)
+            self._add(node, Use.VALUE)
 
     def _test(self, node: ast.expr) -> None:
         self._visit(node)
-        self._add(node, tested=True)
+        self._add(node, Use.TRUTH)
 
-    def _add(self, node: ast.expr | ast.stmt, *, tested: bool) -> None:
+    def _add(self, node: ast.expr | ast.stmt, use: Use) -> None:
         number = len(self.expressions)
-        self.expressions.append(
-            Expression(node, number, self._block, self._guards > 0, tested=tested)
-        )
+        self.expressions.append(Expression(node, number, self._block, self._guards > 0, use))
 
 
 def _in_order(node: ast.AST) -> Iterator[ast.AST]:

@@ -109,33 +109,35 @@ class _Gap:
 
     def within(self, candidates: Sequence[Expression]) -> Sequence[Expression]:
         """The candidates that are evaluated on the way, in order, if they all lie in the same
-        straight run; else none.  A single one may lie in a branch of it."""
+        straight run; else none.  A single one may lie in a branch or a loop of its own."""
         before, after = self.before, self.after
-        if before is None and after is None:
-            return _straight(candidates, ()) if self.begins else ()
-        if before is None or after is None:
-            return self._at_an_end(candidates)
-        if before.block != after.block:
+        if before is None and not self.begins:
             return ()
-        block = before.block
-        if before.number < after.number:
-            between = [one for one in candidates if before.number < one.number < after.number]
-            return _straight(between, block)
-        # The next turn of a loop: what stands around it may have been evaluated in between.
-        left = [one for one in candidates if one.number > before.number or one.block != block]
-        left += [one for one in candidates if one.number < after.number and one.block == block]
-        return left if all(one.block == block for one in left) else ()
+        low = -1 if before is None else before.number
+        high = None if after is None else after.number
+        if before is not None and after is not None and before.block == after.block:
+            if low < after.number:
+                return _straight(_between(candidates, low, high), before.block)
+            return _next_turn(candidates, before, after)
+        # Outside of loops what is evaluated later stands later.
+        if any(one is not None and one.in_loop for one in (before, after)):
+            return ()
+        return _straight(_between(candidates, low, high), ())
 
-    def _at_an_end(self, candidates: Sequence[Expression]) -> Sequence[Expression]:
-        if self.before is not None:
-            if self.before.block:
-                return ()
-            first = self.before.number
-            return _straight([one for one in candidates if one.number > first], ())
-        if self.after is None or self.after.block or not self.begins:
-            return ()
-        last = self.after.number
-        return _straight([one for one in candidates if one.number < last], ())
+
+def _between(candidates: Sequence[Expression], low: int, high: int | None) -> list[Expression]:
+    return [one for one in candidates if low < one.number and (high is None or one.number < high)]
+
+
+def _next_turn(
+    candidates: Sequence[Expression], before: Expression, after: Expression
+) -> Sequence[Expression]:
+    """Those on the way into the next turn of a loop: what stands around the loop may have been
+    evaluated in between."""
+    block = before.block
+    left = [one for one in candidates if one.number > before.number or one.block != block]
+    left += [one for one in candidates if one.number < after.number and one.block == block]
+    return left if all(one.block == block for one in left) else ()
 
 
 def _straight(candidates: Sequence[Expression], block: Block) -> Sequence[Expression]:

@@ -78,8 +78,6 @@ class _Open:
     activation: Activation | None = None
     spot: Spot | None = None
     run: Run | None = None
-    phase: str = FORWARD
-    mark: str = ""
     node: str = ""
     sequence: int = -1
     closes: Activation | None = None
@@ -106,6 +104,8 @@ class Walk:
     def _thread(self, thread: Thread) -> Iterator[Activation]:
         names, kinds = self._timeline.names, thread.kinds
         stack = [_Open(float("inf"))]
+        # They begin and end within Python calls, ``__enter__`` and ``__exit__``.
+        marks = _Marks()
         for index in thread.order():
             begin = thread.begins[index]
             while stack[-1].end <= begin:
@@ -113,20 +113,20 @@ class Walk:
                 if done is not None:
                     yield done
             top = stack[-1]
-            kind = kinds[index]
+            kind, name = kinds[index], names[thread.names[index]]
             if kind == Kind.DRIVER:
-                self._driver(top, names[thread.names[index]], thread.extras[index])
+                self._driver(top, name, thread.extras[index])
+                continue
+            if kind == Kind.MARK:
+                marks.add(name, begin + thread.lasts[index])
                 continue
             end = min(begin + thread.lasts[index], top.end)
-            inner = _Open(end, top.activation, top.spot, top.run, top.phase, top.mark, top.node,
-                          top.sequence)  # fmt: skip
-            name = names[thread.names[index]]
+            inner = _Open(end, top.activation, top.spot, top.run, top.node, top.sequence)
             if kind == Kind.OPERATOR:
-                self._operator(top, inner, thread, index)
-            elif kind == Kind.PYTHON:
-                self._python(top, inner, name)
+                marks.leave(begin)
+                self._operator(top, inner, thread, index, marks)
             else:
-                _mark(inner, name)
+                self._python(top, inner, name)
             stack.append(inner)
             full = inner.activation
             if full is not None and len(full.spots) >= MOST_CALLS and top.activation is full:
@@ -146,13 +146,14 @@ class Walk:
             inner.activation = inner.closes = Activation(event.function)
             inner.spot = None
 
-    def _operator(self, top: _Open, inner: _Open, thread: Thread, index: int) -> None:
+    def _operator(
+        self, top: _Open, inner: _Open, thread: Thread, index: int, marks: _Marks
+    ) -> None:
         name = self._timeline.names[thread.names[index]]
         given = self._timeline.givens[thread.givens[index]]
         sequence = thread.extras[index]
         if name.startswith(_NODE):
-            inner.phase, inner.sequence = BACKWARD, sequence
-            inner.node = name[len(_NODE) :]
+            inner.sequence, inner.node = sequence, name[len(_NODE) :]
             # What called ``backward`` is not where its operators come from.
             inner.activation = inner.spot = None
             return
@@ -161,18 +162,18 @@ class Walk:
                 top.run.inner.append((name, given))
             return
         library, _, short = name.partition("::")
-        if not short or library == "torch":
+        if not short or library in ("torch", "profiler"):
             return
         if inner.spot is None and top.activation is not None:
             inner.spot = _spot(top.activation, Call(Called.OPERATOR, short))
-        is_made = sequence >= 0 and inner.phase != BACKWARD
         if library == "aten" and short in COMPOSITE:
             return
-        run = Run(name, thread.begins[index], thread.lasts[index] * 1e-6, given, inner.phase,
-                  inner.spot, inner.mark, inner.node, inner.sequence)  # fmt: skip
+        run = Run(name, thread.begins[index], thread.lasts[index] * 1e-6, given,
+                  BACKWARD if inner.node else marks.phase(),
+                  inner.spot, marks.name(), inner.node, inner.sequence)  # fmt: skip
         inner.run = run
         self.runs.append(run)
-        if is_made:
+        if sequence >= 0 and not inner.node:
             # The last one with a number is the one that has used it up.
             self.forward[sequence] = run
 
@@ -196,9 +197,28 @@ def _spot(activation: Activation, call: Call) -> Spot:
     return spot
 
 
-def _mark(inner: _Open, name: str) -> None:
-    phase = next((one for start, one in _PHASES.items() if name.startswith(start)), None)
-    if phase is not None:
-        inner.phase = phase
-    elif not name.startswith("ProfilerStep#"):
-        inner.mark = name
+class _Marks:
+    """The ranges that the program, or torch itself, has named, as far as they are open."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[float, str, str | None]] = []
+
+    def add(self, name: str, end: float) -> None:
+        """A range begins."""
+        if not name.startswith("ProfilerStep#"):
+            phase = next((one for start, one in _PHASES.items() if name.startswith(start)), None)
+            self._open.append((end, name, phase))
+
+    def leave(self, now: float) -> None:
+        """Forget those that have ended."""
+        if any(end <= now for end, _, _ in self._open):
+            self._open = [one for one in self._open if one[0] > now]
+
+    def phase(self) -> str:
+        """The phase of a step, by the innermost range that tells one."""
+        told = (phase for _, _, phase in reversed(self._open) if phase is not None)
+        return next(told, FORWARD)
+
+    def name(self) -> str:
+        """The innermost range."""
+        return self._open[-1][1] if self._open else ""
