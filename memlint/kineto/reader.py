@@ -18,6 +18,7 @@ from typing import IO, Any
 _CHUNK = 1 << 20
 _LONGEST = 1 << 26
 """Characters of one event, or of one other member of the file."""
+_LONGEST_WORD = 32
 _GZIP = b"\x1f\x8b"
 _BLANKS = " \t\r\n"
 
@@ -178,10 +179,9 @@ class _Text:
         """Whether what is wrong may be that the text stops here."""
         if len(self._held) - self._at > _LONGEST:
             return False
-        rest = self._held[error.pos :].strip()
-        if error.msg.startswith(("Unterminated string", "Invalid \\")):
-            return error.msg.startswith("Unterminated") or len(rest) < 8
-        return rest in ("", "-") or any(word.startswith(rest) for word in _WORDS)
+        # Numbers, words and escapes that are cut are found wrong where they begin.
+        unread = len(self._held) - error.pos
+        return error.msg.startswith("Unterminated string") or unread < _LONGEST_WORD
 
     def _more(self) -> bool:
         piece = next(self._pieces, "")
@@ -190,6 +190,3 @@ class _Text:
         self.passed += self._at
         self._held, self._at = self._held[self._at :] + piece, 0
         return True
-
-
-_WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
