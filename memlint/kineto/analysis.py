@@ -33,9 +33,11 @@ from memlint.tracer.observe import observed
 from memlint.tracer.records import (
     DeviceCopy,
     LayoutConversion,
+    LostFormat,
     Operation,
     Record,
     Site,
+    StoredScores,
     Stream,
 )
 from memlint.tracer.sightings import Sighting
@@ -89,6 +91,8 @@ class _Analysis:
         walk = Walk(timeline, PythonEvents(root))
         for activation in walk.activations():
             self._places.place(activation)
+        for spot in walk.alone:
+            self._places.place_alone(spot)
         mark_hidden(walk.runs)
         self._runs = len(walk.runs)
         self._homes = Homes(walk.forward)
@@ -220,6 +224,10 @@ def _seconds_of(record: Record, seconds: Mapping[int, float]) -> float:
         return record.seconds
     if isinstance(record, Stream):
         return sum(seconds.get(id(one), 0.0) for one in record.takers)
+    if isinstance(record, LostFormat):
+        return sum(seconds.get(id(one), 0.0) for one in record.paid)
+    if isinstance(record, StoredScores):
+        return seconds.get(id(record.softmax), 0.0)
     return seconds.get(id(record), 0.0)
 
 

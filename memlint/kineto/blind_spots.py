@@ -52,7 +52,7 @@ def _leaves_host(name: str) -> bool:
 
 
 def _of_source(timeline: Timeline, missing: Sequence[str]) -> Iterator[str]:
-    if timeline.operators and not timeline.python:
+    if timeline.operators and not (timeline.python or timeline.stacked):
         yield "lines of source: there are no Python stacks; record with `with_stack=True`"
     if missing:
         yield f"lines in {_named(missing)}: not there; is `--root` right?"

@@ -55,11 +55,6 @@ class Expression:
     guarded: bool
     use: Use = Use.VALUE
 
-    @property
-    def in_loop(self) -> bool:
-        """Whether it may be evaluated several times in a run of the function."""
-        return any(number < 0 for number in self.block)
-
 
 @dataclass(frozen=True, slots=True)
 class Body:

@@ -6,6 +6,8 @@ placed where its candidates leave no choice; one that could be either of two lin
 
 from __future__ import annotations
 
+import itertools
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -108,39 +110,65 @@ class _Gap:
     begins: bool
 
     def within(self, candidates: Sequence[Expression]) -> Sequence[Expression]:
-        """The candidates that are evaluated on the way, in order, if they all lie in the same
-        straight run; else none.  A single one may lie in a branch or a loop of its own."""
-        before, after = self.before, self.after
-        if before is None and not self.begins:
+        """The candidates that are evaluated on the way, in order, if they all lie in the straight
+        run that leads from one end to the other; else none.  A single one may lie anywhere."""
+        if self.before is None and not self.begins:
             return ()
-        low = -1 if before is None else before.number
-        high = None if after is None else after.number
-        if before is not None and after is not None and before.block == after.block:
-            if low < after.number:
-                return _straight(_between(candidates, low, high), before.block)
-            return _next_turn(candidates, before, after)
-        # Outside of loops what is evaluated later stands later.
-        if any(one is not None and one.in_loop for one in (before, after)):
+        start, end = _End.of(self.before, -1), _End.of(self.after, sys.maxsize)
+        if start.number >= end.number:
+            again = self.before is not None and self.after is not None
+            return _next_turn(candidates, start, end) if again and start.block == end.block else ()
+        run = _shared(start.block, end.block)
+        # Else the loop around both may have begun anew in between.
+        if run not in (start.block, end.block) and _loops(run):
             return ()
-        return _straight(_between(candidates, low, high), ())
+        own = [_own_loop(one.block, run) for one in (start, end)]
+        found = [
+            one
+            for one in candidates
+            if start.number < one.number < end.number
+            or any(loop and one.block[: len(loop)] == loop for loop in own)
+        ]
+        return found if len(found) == 1 or all(one.block == run for one in found) else ()
 
 
-def _between(candidates: Sequence[Expression], low: int, high: int | None) -> list[Expression]:
-    return [one for one in candidates if low < one.number and (high is None or one.number < high)]
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Where a gap begins or ends, in the order of evaluation."""
+
+    number: int
+    block: Block
+
+    @classmethod
+    def of(cls, expression: Expression | None, number: int) -> _End:
+        """An expression, or the end of the function itself."""
+        if expression is None:
+            return cls(number, ())
+        return cls(expression.number, expression.block)
 
 
-def _next_turn(
-    candidates: Sequence[Expression], before: Expression, after: Expression
-) -> Sequence[Expression]:
+def _shared(one: Block, other: Block) -> Block:
+    """The innermost run that both lie in."""
+    pairs = zip(one, other, strict=False)
+    return tuple(a for a, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _loops(block: Block) -> bool:
+    return any(number < 0 for number in block)
+
+
+def _own_loop(block: Block, run: Block) -> Block:
+    """The outermost loop of a block within a run: it may have begun anew on the way."""
+    for index in range(len(run), len(block)):
+        if block[index] < 0:
+            return block[: index + 1]
+    return ()
+
+
+def _next_turn(candidates: Sequence[Expression], before: _End, after: _End) -> Sequence[Expression]:
     """Those on the way into the next turn of a loop: what stands around the loop may have been
     evaluated in between."""
     block = before.block
     left = [one for one in candidates if one.number > before.number or one.block != block]
     left += [one for one in candidates if one.number < after.number and one.block == block]
     return left if all(one.block == block for one in left) else ()
-
-
-def _straight(candidates: Sequence[Expression], block: Block) -> Sequence[Expression]:
-    if len(candidates) == 1 or all(one.block == block for one in candidates):
-        return candidates
-    return ()

@@ -51,9 +51,9 @@ class TraceFile:
         if self.path.is_dir():
             raise TraceFileError(f"{self.path}: a folder, no profiler trace")
         stream = self.path.open("rb")
-        compressed = stream.read(2) == _GZIP
-        stream.seek(0)
-        return gzip.GzipFile(fileobj=stream) if compressed else stream  # type: ignore[return-value]
+        if stream.peek(2)[:2] != _GZIP:
+            return stream
+        return gzip.GzipFile(fileobj=stream)  # type: ignore[return-value]
 
     def _pieces(self, stream: IO[bytes]) -> Iterator[str]:
         decode = codecs.getincrementaldecoder("utf-8-sig")("replace")

@@ -46,6 +46,21 @@ class Places:
         for spot, expression in zip(spots, found, strict=True):
             spot.place = self._site(placer, spot, expression, activation.function)
 
+    def place_alone(self, spot: Spot) -> None:
+        """Give a call its place that is known without the run of its function.  Versions of
+        PyTorch differ in the line that they tell: the function's first one, or the call's."""
+        function = spot.function
+        if function is None:
+            return
+        path = self._path(function)
+        placer = self._placer(function)
+        if placer is None:
+            spot.place = Site(path, function.name, function.line)
+        elif function.line == placer.body.line:
+            spot.place = self._site(placer, spot, None, function)
+        else:
+            spot.place = Site(path, placer.body.name, function.line)
+
     def _site(
         self, placer: Placer, spot: Spot, expression: Expression | None, function: Function
     ) -> Site:

@@ -49,9 +49,12 @@ _ALIASES = {
 
 
 class Thread:
-    """The events of one thread, by columns; times in microseconds."""
+    """The events of one thread, by columns; times in microseconds.
 
-    __slots__ = ("begins", "extras", "givens", "kinds", "lasts", "names")
+    ``stacks`` are the Python calls around operators, by their numbers in ``Timeline.names``, of
+    traces that have them so (``Call stack``)."""
+
+    __slots__ = ("begins", "extras", "givens", "kinds", "lasts", "names", "stacks")
 
     def __init__(self) -> None:
         self.begins = array("d")
@@ -60,6 +63,7 @@ class Thread:
         self.names = array("i")
         self.givens = array("i")
         self.extras = array("q")
+        self.stacks: dict[int, int] = {}
 
     def order(self) -> list[int]:
         """The events by time, what is around others first."""
@@ -118,6 +122,7 @@ class Timeline:
     shaped: int = 0
     strided: int = 0
     python: int = 0
+    stacked: int = 0
     kernels: int = 0
     unread: Counter[str] = field(default_factory=Counter)
 
@@ -190,6 +195,10 @@ class Collector:
         thread = line.threads.get(key)
         if thread is None:
             thread = line.threads[key] = Thread()
+        stack = args.get("Call stack")
+        if kind is Kind.OPERATOR and stack:
+            thread.stacks[len(thread.begins)] = self._name(str(stack))
+            line.stacked += 1
         thread.begins.append(begin)
         thread.lasts.append(duration)
         thread.kinds.append(kind)

@@ -27,10 +27,11 @@ MOST_CALLS = 8192
 @dataclass(slots=True)
 class Spot:
     """A call in a run of a function of the program; ``place`` is filled in by whoever places
-    it."""
+    it.  ``function`` is set of one that is known by itself, with the line that it stands on."""
 
     call: Call
     place: Site | None = None
+    function: Function | None = None
 
 
 @dataclass(slots=True)
@@ -87,14 +88,15 @@ class Walk:
     """The runs of all operators of a timeline.
 
     ``activations`` are given out when they have ended, or have grown too long, to be placed;
-    ``forward`` tells, of each number of a node of autograd, the spot of the operator that made
-    it."""
+    ``forward`` tells, of each number of a node of autograd, the operator that made it; ``alone``
+    are calls that are known without the run of their function."""
 
     def __init__(self, timeline: Timeline, events: PythonEvents) -> None:
         self._timeline, self._events = timeline, events
         self.forward: dict[int, Run] = {}
         self.runs: list[Run] = []
         self.by_correlation: dict[int, Run] = {}
+        self.alone: list[Spot] = []
 
     def activations(self) -> Iterator[Activation]:
         """Go through all threads."""
@@ -168,6 +170,8 @@ class Walk:
             inner.spot = _spot(top.activation, Call(Called.OPERATOR, short))
         if library == "aten" and short in COMPOSITE:
             return
+        if inner.spot is None and index in thread.stacks and not inner.node:
+            inner.spot = self._alone(self._timeline.names[thread.stacks[index]], short)
         run = Run(name, thread.begins[index], thread.lasts[index] * 1e-6, given,
                   BACKWARD if inner.node else marks.phase(),
                   inner.spot, marks.name(), inner.node, inner.sequence)  # fmt: skip
@@ -176,6 +180,14 @@ class Walk:
         if sequence >= 0 and not inner.node:
             # The last one with a number is the one that has used it up.
             self.forward[sequence] = run
+
+    def _alone(self, stack: str, short: str) -> Spot | None:
+        function = self._events.innermost_own(stack.split(";"))
+        if function is None:
+            return None
+        spot = Spot(Call(Called.OPERATOR, short), function=function)
+        self.alone.append(spot)
+        return spot
 
     def _driver(self, top: _Open, name: str, correlation: int) -> None:
         run = top.run
