@@ -122,14 +122,15 @@ class _Gap:
         # Else the loop around both may have begun anew in between.
         if run not in (start.block, end.block) and _loops(run):
             return ()
-        own = [_own_loop(one.block, run) for one in (start, end)]
+        # Without an end the last turn of a loop need not have come to its end either.
+        ways = [_Way.to(start, run, sure=self.after is not None), _Way.to(end, run, sure=True)]
         found = [
             one
             for one in candidates
-            if start.number < one.number < end.number
-            or any(loop and one.block[: len(loop)] == loop for loop in own)
+            if start.number < one.number < end.number or any(way.repeats(one) for way in ways)
         ]
-        return found if len(found) == 1 or all(one.block == run for one in found) else ()
+        straight = {run}.union(*(way.straight for way in ways))
+        return found if len(found) == 1 or all(one.block in straight for one in found) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,18 +158,40 @@ def _loops(block: Block) -> bool:
     return any(number < 0 for number in block)
 
 
-def _own_loop(block: Block, run: Block) -> Block:
-    """The outermost loop of a block within a run: it may have begun anew on the way."""
-    for index in range(len(run), len(block)):
-        if block[index] < 0:
-            return block[: index + 1]
-    return ()
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """From a run into the branches and loops that an end of a gap lies in: those that are gone
+    through once, and the outermost loop that may have begun anew on the way, or none."""
+
+    straight: tuple[Block, ...]
+    loop: Block
+
+    @classmethod
+    def to(cls, end: _End, run: Block, *, sure: bool) -> _Way:
+        """What lies directly in a loop is evaluated in each turn, so that there was but one: if
+        it is ``sure`` that the turn was ended."""
+        straight: list[Block] = []
+        for length in range(len(run) + 1, len(end.block) + 1):
+            block = end.block[:length]
+            if block[-1] < 0 and (block != end.block or not sure):
+                return cls(tuple(straight), block)
+            straight.append(block)
+        return cls(tuple(straight), ())
+
+    def repeats(self, one: Expression) -> bool:
+        """Whether an expression lies in the loop that may have begun anew."""
+        return bool(self.loop) and one.block[: len(self.loop)] == self.loop
 
 
 def _next_turn(candidates: Sequence[Expression], before: _End, after: _End) -> Sequence[Expression]:
-    """Those on the way into the next turn of a loop: what stands around the loop may have been
-    evaluated in between."""
+    """Those on the way into the next turn of a loop; what else stands in it, and in loops around
+    it, may have been evaluated in between."""
     block = before.block
-    left = [one for one in candidates if one.number > before.number or one.block != block]
-    left += [one for one in candidates if one.number < after.number and one.block == block]
+    outermost = next((n for n, number in enumerate(block) if number < 0), None)
+    if outermost is None:
+        return ()
+    around = block[: outermost + 1]
+    inside = [one for one in candidates if one.block[: len(around)] == around]
+    left = [one for one in inside if one.number > before.number or one.block != block]
+    left += [one for one in inside if one.number < after.number and one.block == block]
     return left if all(one.block == block for one in left) else ()

@@ -7,11 +7,11 @@ either may be compressed with gzip.  What is held is the text around the current
 from __future__ import annotations
 
 import codecs
-import gzip
 import json
 import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,6 +20,7 @@ _LONGEST = 1 << 26
 """Characters of one event, or of one other member of the file."""
 _LONGEST_WORD = 32
 _GZIP = b"\x1f\x8b"
+_OF_GZIP = zlib.MAX_WBITS | 16
 _BLANKS = " \t\r\n"
 
 
@@ -47,29 +48,39 @@ class TraceFile:
         except OSError as error:
             raise TraceFileError(f"{self.path}: {error.strerror or error}") from error
 
-    def _opened(self) -> IO[bytes]:
+    def _opened(self) -> BufferedReader:
         if self.path.is_dir():
             raise TraceFileError(f"{self.path}: a folder, no profiler trace")
-        stream = self.path.open("rb")
-        if stream.peek(2)[:2] != _GZIP:
-            return stream
-        return gzip.GzipFile(fileobj=stream)  # type: ignore[return-value]
+        return self.path.open("rb")
 
-    def _pieces(self, stream: IO[bytes]) -> Iterator[str]:
-        decode = codecs.getincrementaldecoder("utf-8-sig")("replace")
-        while True:
-            try:
-                data = stream.read(_CHUNK)
-            except EOFError:
-                self.cut_short = True
-                return
-            except (gzip.BadGzipFile, zlib.error) as error:
-                raise TraceFileError(f"{self.path}: damaged gzip data: {error}") from error
-            text = decode.decode(data, final=not data)
+    def _pieces(self, stream: BufferedReader) -> Iterator[str]:
+        decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
+        packed = stream.peek(len(_GZIP))[: len(_GZIP)] == _GZIP
+        for data in self._unpacked(stream) if packed else iter(lambda: stream.read(_CHUNK), b""):
+            text = decode(data)
             if text:
                 yield text
-            if not data:
-                return
+        rest = decode(b"", True)
+        if rest:
+            yield rest
+
+    def _unpacked(self, stream: IO[bytes]) -> Iterator[bytes]:
+        """The content of gzip data; of what breaks off, all that is there."""
+        decoder, data = zlib.decompressobj(_OF_GZIP), b""
+        while data or (data := stream.read(_CHUNK)):
+            try:
+                piece = decoder.decompress(data, _CHUNK)
+            except zlib.error as error:
+                raise TraceFileError(f"{self.path}: damaged gzip data: {error}") from error
+            data = decoder.unconsumed_tail
+            if piece:
+                yield piece
+            if decoder.eof:
+                data = decoder.unused_data or stream.read(_CHUNK)
+                if not data.startswith(_GZIP):
+                    return
+                decoder = zlib.decompressobj(_OF_GZIP)
+        self.cut_short = not decoder.eof
 
     def _parsed(self, text: _Text) -> Iterator[Mapping[str, Any]]:
         first = text.next_mark()

@@ -80,9 +80,9 @@ def test_pinning_that_is_not_told(tmp_path: Path) -> None:
     """As on ROCm."""
     evidence = analyzed(batches("HtoD (Host -> Device)"), tmp_path)
     assert codes(evidence) == []
-    assert "whether memory was pinned, for 3 of 3 copies to the device" in evidence.meta[
-        "blind_spots"
-    ]
+    assert (
+        "whether memory was pinned, for 3 of 3 copies to the device" in evidence.meta["blind_spots"]
+    )
 
 
 def test_copies_of_unknown_size_are_sized_by_their_calls(tmp_path: Path) -> None:
