@@ -15,7 +15,18 @@ from memlint.source.statements import MODULE
 
 Block = tuple[int, ...]
 """A run of expressions that are evaluated one after the other, by the branches and loops around
-it: each of them has a number, loops a negative one."""
+it: each of them has a number, loops a negative one, odd where ``break`` or ``continue`` may cut a
+turn of them short."""
+
+
+def is_loop(number: int) -> bool:
+    """Whether a number of a block is that of a loop."""
+    return number < 0
+
+
+def is_cut(number: int) -> bool:
+    """Whether it is that of a loop whose turns may be cut short."""
+    return number < 0 and number % 2 == 1
 
 
 class Use(Enum):
@@ -244,11 +255,19 @@ class _Walk:
         for one in statements:
             self._visit(one)
 
-    def _apart(self, *nodes: ast.AST, loops: bool = False) -> None:
-        """What may not be evaluated, or, in a loop, any number of times."""
+    def _apart(self, *nodes: ast.AST) -> None:
+        """What may not be evaluated."""
+        self._blocks += 2
+        self._inside(self._blocks, nodes)
+
+    def _turns(self, *nodes: ast.AST) -> None:
+        """What may be evaluated any number of times."""
+        self._blocks += 2
+        self._inside(-self._blocks - any(map(_is_left_early, nodes)), nodes)
+
+    def _inside(self, number: int, nodes: Sequence[ast.AST]) -> None:
         before = self._block
-        self._blocks += 1
-        self._block = (*before, -self._blocks if loops else self._blocks)
+        self._block = (*before, number)
         for one in nodes:
             self._visit(one)
         self._block = before
@@ -266,10 +285,10 @@ class _Walk:
                 self._apart(*node.orelse)
             case ast.For() | ast.AsyncFor():
                 self._visit(node.iter)
-                self._apart(_Iterated(node.iter), node.target, *node.body, loops=True)
+                self._turns(_Iterated(node.iter), node.target, *node.body)
                 self._apart(*node.orelse)
             case ast.While():
-                self._apart(_Tested(node.test), *node.body, loops=True)
+                self._turns(_Tested(node.test), *node.body)
                 self._apart(*node.orelse)
             case _Iterated():
                 self._add(node.node, Use.ITERATION)
@@ -322,7 +341,7 @@ class _Walk:
             inner += [_Iterated(one.iter), one.target, *map(_Tested, one.ifs)]
         parts = ("key", "value", "elt")
         inner += [getattr(node, part) for part in parts if hasattr(node, part)]
-        self._apart(*inner, loops=True)
+        self._turns(*inner)
 
     def _plain(self, node: ast.AST) -> None:
         for child in _in_order(node):
@@ -337,6 +356,17 @@ class _Walk:
     def _add(self, node: ast.expr | ast.stmt, use: Use) -> None:
         number = len(self.expressions)
         self.expressions.append(Expression(node, number, self._block, self._guards > 0, use))
+
+
+def _is_left_early(node: ast.AST) -> bool:
+    """Whether a statement of a loop may end a turn of it."""
+    if isinstance(node, (ast.Break, ast.Continue)):
+        return True
+    if isinstance(node, (*_DEFINITIONS, ast.ClassDef, ast.Lambda)):
+        return False
+    if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+        return any(map(_is_left_early, node.orelse))
+    return any(map(_is_left_early, ast.iter_child_nodes(node)))
 
 
 def _in_order(node: ast.AST) -> Iterator[ast.AST]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memlint.kineto.frames import Call, Called
-from memlint.kineto.functions import Block, Body, Expression
+from memlint.kineto.functions import Block, Body, Expression, is_cut, is_loop
 
 
 class Placer:
@@ -55,7 +55,8 @@ class Placer:
             candidates = self.candidates(call)
             if not candidates or any(one.guarded for one in candidates):
                 continue
-            if len({one.block for one in candidates}) == 1:
+            blocks = {one.block for one in candidates}
+            if len(blocks) == 1 and not any(map(is_cut, *blocks)):
                 found[index] = candidates[counts[call] % len(candidates)]
                 counts[call] += 1
 
@@ -155,7 +156,7 @@ def _shared(one: Block, other: Block) -> Block:
 
 
 def _loops(block: Block) -> bool:
-    return any(number < 0 for number in block)
+    return any(map(is_loop, block))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,8 @@ class _Way:
         straight: list[Block] = []
         for length in range(len(run) + 1, len(end.block) + 1):
             block = end.block[:length]
-            if block[-1] < 0 and (block != end.block or not sure):
+            always = block == end.block and sure and not is_cut(block[-1])
+            if is_loop(block[-1]) and not always:
                 return cls(tuple(straight), block)
             straight.append(block)
         return cls(tuple(straight), ())
@@ -187,11 +189,12 @@ def _next_turn(candidates: Sequence[Expression], before: _End, after: _End) -> S
     """Those on the way into the next turn of a loop; what else stands in it, and in loops around
     it, may have been evaluated in between."""
     block = before.block
-    outermost = next((n for n, number in enumerate(block) if number < 0), None)
+    outermost = next((n for n, number in enumerate(block) if is_loop(number)), None)
     if outermost is None:
         return ()
     around = block[: outermost + 1]
     inside = [one for one in candidates if one.block[: len(around)] == around]
     left = [one for one in inside if one.number > before.number or one.block != block]
     left += [one for one in inside if one.number < after.number and one.block == block]
-    return left if all(one.block == block for one in left) else ()
+    always = all(one.block == block for one in left) and not any(map(is_cut, block))
+    return left if always or len(left) == 1 else ()
