@@ -29,7 +29,7 @@ def findings_without_lines(
         label = labels.get(site)
         if label is None:
             path, location = site.path, Location(site.line, 1, site.line, 1)
-            label = Label(site.function, site.function)
+            label = Label(site.function, "")
         else:
             path, location = trace, _NO_LINE
         yield Finding(

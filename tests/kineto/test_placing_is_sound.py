@@ -104,7 +104,11 @@ def renamed(calls: list[tuple[str, int]], hidden: frozenset[str]) -> Iterator[Ca
 def told_of(seed: int) -> tuple[int, int]:
     """How many calls of a program were made, and how many were placed: all of them rightly."""
     random = Random(seed)
-    text = "def f(x):\n" + "\n".join(indented(block(random, random.randint(1, 3), looped=False))) + "\n"
+    text = (
+        "def f(x):\n"
+        + "\n".join(indented(block(random, random.randint(1, 3), looped=False)))
+        + "\n"
+    )
     calls = run(text, [random.random() < 0.5 for _ in range(40)])
     start = random.choice([0, 0, random.randint(0, 12)])
     calls = calls[start:][: random.choice([MOST_CALLS, random.randint(1, 12)])]
