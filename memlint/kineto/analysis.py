@@ -119,8 +119,9 @@ class _Analysis:
         trace = path_inside(str(self._file.path), self._root)
         findings += findings_without_lines(self._spelled(alone), labels, trace)
         findings.sort(key=_by_cost)
-        sites, left_out = site_counts([one.operation for one in self._timed], [],
-                                      self._programs.shown)  # fmt: skip
+        operations = [one.operation for one in self._timed]
+        programs = self._programs
+        sites, left_out = site_counts(operations, [], programs.shown, programs.line)
         spots = blind_spots(self._file, self._timeline, self._missing())
         if left_out:
             spots.append(f"{left_out} places of operations that are too many to list")
