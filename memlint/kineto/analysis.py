@@ -18,6 +18,7 @@ from memlint.kineto.device_work import DeviceWork
 from memlint.kineto.frames import PythonEvents
 from memlint.kineto.homeless import findings_without_lines
 from memlint.kineto.homes import NO_FILE, Homes
+from memlint.kineto.inner import inner_copies
 from memlint.kineto.operations import Device, mark_hidden, operations_of
 from memlint.kineto.reader import TraceFile, TraceFileError
 from memlint.kineto.sites import Places, lines_text
@@ -32,6 +33,7 @@ from memlint.tracer.findings import Programs, findings_of, merged
 from memlint.tracer.observe import observed
 from memlint.tracer.records import (
     DeviceCopy,
+    InnerCopy,
     LayoutConversion,
     LostFormat,
     Operation,
@@ -145,12 +147,14 @@ class _Analysis:
         spent: defaultdict[tuple[str, Site], float] = defaultdict(float)
         unsized: set[tuple[str, Site]] = set()
         sightings = []
-        others: list[Record] = [*self._copies, *self._conversions]
+        steps = max(len(self._timeline.steps), 1)
+        inner = inner_copies([one for one in self._timed if one.clear], steps)
+        others: list[Record] = [*self._copies, *self._conversions, *inner]
         for record, sighting in observed(asked, operations, others):
             key = (sighting.rule.code, sighting.site)
             if self._device != "cpu" and not sighting.settled:
                 continue  # the device was there, and had no part in it
-            spent[key] += _seconds_of(record, seconds)
+            spent[key] += _seconds_of(record, seconds, steps)
             if isinstance(record, LayoutConversion):
                 unsized.add(key)
             sightings.append(sighting)
@@ -220,7 +224,9 @@ class _Analysis:
         }
 
 
-def _seconds_of(record: Record, seconds: Mapping[int, float]) -> float:
+def _seconds_of(record: Record, seconds: Mapping[int, float], steps: int) -> float:
+    if isinstance(record, InnerCopy):
+        return record.seconds * steps
     if isinstance(record, (DeviceCopy, LayoutConversion)):
         return record.seconds
     if isinstance(record, Stream):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memlint.kineto.arguments import Given, Tensor
@@ -13,6 +13,7 @@ from memlint.kineto.kernels import CopyKind
 from memlint.kineto.results import REORDERING, result_of
 from memlint.kineto.walk import Run
 from memlint.layout import Strided
+from memlint.tracer.inner_copies import CONVOLVING
 from memlint.tracer.records import Argument, Hole, Opaque, Operand, Operation, Site
 
 _FORMATS = {0: "torch.contiguous_format", 1: "torch.preserve_format", 2: "torch.channels_last",
@@ -35,17 +36,20 @@ class _Counted:
     count: int = 0
     hidden: int = 0
     seconds: float = 0.0
+    copies: dict[tuple[Tensor, Tensor], list[float]] = field(default_factory=dict)
     steps: set[int] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
     """An operation, and the seconds that all its runs took: those of the device where that did
-    the work, else those of the host.  ``clear`` tells that its operands are all known."""
+    the work, else those of the host.  ``clear`` tells that its operands are all known; ``copies``
+    are the seconds of each copy that its kernel has made, by what came of it and what it took."""
 
     operation: Operation
     seconds: float
     clear: bool
+    copies: Mapping[tuple[Operand, Operand], list[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,11 @@ def operations_of(runs: Iterable[Run], homes: Homes, device: Device) -> list[Tim
             one = counted[key] = _Counted(run, site, operands, results)
         one.count += 1
         one.hidden += run.hidden
-        one.seconds += run.device if run.kernels or run.device else run.host
+        on_device = bool(run.kernels or run.device)
+        one.seconds += run.device if on_device else run.host
+        if short in CONVOLVING:
+            for copied, operand, seconds in _copies_in(run, on_device=on_device):
+                one.copies.setdefault((copied, operand), []).append(seconds)
         step = device.step(run.began)
         if step is not None:
             one.steps.add(step)
@@ -86,9 +94,27 @@ def operations_of(runs: Iterable[Run], homes: Homes, device: Device) -> list[Tim
             _operation(one, births),
             one.seconds,
             one.run.given.clear or (one.run.name == f"aten::{_READ}" and bool(one.operands)),
+            {
+                (_like(copied, one.operands), _like(operand, one.operands)): seconds
+                for (copied, operand), seconds in one.copies.items()
+            },
         )
         for one in counted.values()
     ]
+
+
+def _like(tensor: Tensor, operands: Sequence[Operand]) -> Operand:
+    """A tensor on the device of the operands."""
+    return _operand(tensor, operands[0].device if operands else "cpu", pinned=False)
+
+
+def _copies_in(run: Run, *, on_device: bool) -> Iterator[tuple[Tensor, Tensor, float]]:
+    """The copies that a kernel made: what came of it, what it took, the seconds."""
+    for part in run.inner:
+        if part.name == "aten::copy_" and len(part.given.tensors) > 1:
+            copied, operand = part.given.tensors[:2]
+            if copied is not None and operand is not None:
+                yield copied, operand, part.device if on_device else part.host
 
 
 def _key(given: Given) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ def result_of(run: Run, short: str) -> Tensor | None:
         return _computed(run.given)
     if short in _PRODUCTS:
         return _multiplied(run.given, _PRODUCTS[short])
-    views = [given for name, given in run.inner if name == "aten::as_strided"]
+    views = [one.given for one in run.inner if one.name == "aten::as_strided"]
     if short == "as_strided":
         views = [run.given]
     if not views or short not in _VIEWS:
@@ -63,7 +63,7 @@ def _multiplied(given: Given, first: int) -> Tensor | None:
 
 def _copied(run: Run, first: Tensor) -> Tensor | None:
     """A copy: where ``copy_`` has written to."""
-    written = [given.tensors[0] for name, given in run.inner if name == "aten::copy_"]
+    written = [one.given.tensors[0] for one in run.inner if one.name == "aten::copy_"]
     if written and written[-1] is not None:
         return written[-1]
     if run.name == "aten::_to_copy" and run.given.value(1).isdigit():

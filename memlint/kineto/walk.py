@@ -45,6 +45,16 @@ class Activation:
 
 
 @dataclass(slots=True)
+class Inner:
+    """An operator that ran inside of another one; times in seconds, of host and device."""
+
+    name: str
+    given: Given
+    host: float
+    device: float = 0.0
+
+
+@dataclass(slots=True)
 class Run:
     """One run of an operator.
 
@@ -63,7 +73,7 @@ class Run:
     mark: str
     node: str
     sequence: int
-    inner: list[tuple[str, Given]] = field(default_factory=list)
+    inner: list[Inner] = field(default_factory=list)
     correlations: list[int] = field(default_factory=list)
     waits: bool = False
     kernels: int = 0
@@ -79,6 +89,7 @@ class _Open:
     activation: Activation | None = None
     spot: Spot | None = None
     run: Run | None = None
+    part: Inner | None = None
     node: str = ""
     sequence: int = -1
     closes: Activation | None = None
@@ -123,7 +134,7 @@ class Walk:
                 marks.add(name, begin + thread.lasts[index])
                 continue
             end = min(begin + thread.lasts[index], top.end)
-            inner = _Open(end, top.activation, top.spot, top.run, top.node, top.sequence)
+            inner = _Open(end, top.activation, top.spot, top.run, top.part, top.node, top.sequence)
             if kind == Kind.OPERATOR:
                 marks.leave(begin)
                 self._operator(top, inner, thread, index, marks)
@@ -161,7 +172,8 @@ class Walk:
             return
         if top.run is not None:
             if given.shaped and name in _TELLING:
-                top.run.inner.append((name, given))
+                inner.part = Inner(name, given, thread.lasts[index] * 1e-6)
+                top.run.inner.append(inner.part)
             return
         library, _, short = name.partition("::")
         if not short or library in ("torch", "profiler"):
@@ -198,6 +210,8 @@ class Walk:
         work = self._timeline.work.get(correlation)
         if work is not None and correlation >= 0:
             run.device += work.seconds
+            if top.part is not None:
+                top.part.device += work.seconds
             run.kernels += work.kernels
             run.correlations.append(correlation)
             self.by_correlation[correlation] = run

@@ -51,10 +51,10 @@ def _copies(placed: Sequence[Located]) -> Iterator[InnerCopy]:
         if len(event.inputs) < 2:
             continue
         copied, operand = event.inputs[:2]
-        if _reorders(operand, copied):
+        if is_reordering(operand, copied):
             yield InnerCopy(
                 operation,
-                _index_of(operand, operation),
+                index_of(operand, operation),
                 operand,
                 copied,
                 COPY,
@@ -93,7 +93,7 @@ def _conversions(placed: Sequence[Located], kernels: Sequence[Kernel]) -> Iterat
             yield InnerCopy(operation, None, None, None, found[0], 1, seconds, within)
 
 
-def _reorders(operand: Operand, copied: Operand) -> bool:
+def is_reordering(operand: Operand, copied: Operand) -> bool:
     """Whether a copy keeps dtype and device and changes the order of the axes."""
     if operand.array.shape != copied.array.shape or operand.dtype != copied.dtype:
         return False
@@ -102,7 +102,7 @@ def _reorders(operand: Operand, copied: Operand) -> bool:
     return classify(operand.array) is not classify(copied.array)
 
 
-def _index_of(operand: Operand, operation: Operation) -> int | None:
+def index_of(operand: Operand, operation: Operation) -> int | None:
     """Which operand of the operation it is."""
     for index, one in enumerate(operation.operands):
         if one.array == operand.array and one.dtype == operand.dtype:

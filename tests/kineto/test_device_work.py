@@ -190,6 +190,25 @@ def test_convolutions_in_their_own_format(tmp_path: Path) -> None:
     assert evidence.meta["conversions"] == []
 
 
+def test_copies_within_convolutions(tmp_path: Path) -> None:
+    """A row-major image, made channels_last in each call since the weight is."""
+    image, weight = [8, 64, 32, 32], [64, 64, 3, 3]
+    row_major, last = [65536, 1024, 32, 1], [65536, 1, 2048, 64]
+    made = Recording()
+    for number in range(2):
+        begin = 1000.0 * number
+        made.step(number, begin, 1000)
+        made.operator("aten::convolution", begin + 10, 300, [image, weight],
+                      strides=[row_major, [576, 1, 192, 64]])  # fmt: skip
+        made.operator("aten::copy_", begin + 20, 100, [image, image], strides=[last, row_major])
+        made.launched("kernel", "void copy()", begin + 30, 40)
+        made.launched("kernel", "void convolve()", begin + 200, 60)
+    [finding] = analyzed(made, tmp_path).findings
+    assert finding.code == "MEM302"
+    assert "each call copies the input, 0.04 of 0.1 ms in a profiled step" in finding.message
+    assert told(finding, "spent_ms", "spent_ms_per_step") == pytest.approx((0.08, 0.04))
+
+
 def elementwise(strides: list[list[int]] | None) -> Recording:
     made = Recording()
     made.step(0, 0, 1000)
