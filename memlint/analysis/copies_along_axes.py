@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from memlint.analysis.chains import given, integer, integers, is_number, mades, short
 from memlint.analysis.values import (
+    MIXED,
     Absent,
     Const,
     Linear,
@@ -108,7 +109,7 @@ def _first(*values: Value) -> Value:
 
 def _is_count(value: Value) -> bool:
     """A number, and no array of numbers."""
-    return is_number(value) or (isinstance(value, Unknown) and value.origin in ("int", ""))
+    return is_number(value) or (isinstance(value, Unknown) and value.origin in ("int", "", MIXED))
 
 
 def _is_numpys(array: Value) -> bool:

@@ -15,6 +15,8 @@ from memlint.analysis.axes import Layout, Size
 MAX_ALTERNATIVES = 6
 # The origin of what a call nobody can see into makes of a loader.
 WRAPPER = "wrapper"
+# The origin of what may be more things than are followed.
+MIXED = "mixed"
 # The origins of conditions under which the program uses CUDA, or does not.
 WITH_CUDA, WITHOUT_CUDA = "with cuda", "without cuda"
 # Layers and other things that the program makes are told apart by where it makes them.
@@ -97,10 +99,10 @@ class Unknown(Value):
     """Anything.
 
     ``origin`` says where it comes from ("parameter", "call", "int" for some integer,
-    "wrapper" or "").  ``deps`` are the symbols its value was computed from, ``loaders`` the
-    DataLoaders whose batch it is (a part of), ``devices`` where it may live.  A wrapper is no
-    batch of its loaders, but what iterating over it yields may be one.  ``graphs`` are the
-    calls whose graph of autograd it is a part of.
+    "wrapper", "mixed" or "").  ``deps`` are the symbols its value was computed from,
+    ``loaders`` the DataLoaders whose batch it is (a part of), ``devices`` where it may live.  A
+    wrapper is no batch of its loaders, but what iterating over it yields may be one.  ``graphs``
+    are the calls whose graph of autograd it is a part of.
     """
 
     origin: str = ""
@@ -320,6 +322,7 @@ def join(values: Iterable[Value]) -> Value:
     made_here = all(isinstance(v, (Object, Instance)) for v in flat)
     if len(flat) > (MAX_OBJECTS if made_here else MAX_ALTERNATIVES):
         return Unknown(
+            MIXED,
             deps=frozenset().union(*(deps_of(v) for v in flat)),
             loaders=frozenset().union(*(loaders_of(v) for v in flat)),
             devices=frozenset(),

@@ -197,3 +197,18 @@ def test_numpy_gives_a_number_an_axis() -> None:
     told = _read(text)
     assert {name: names[name].shape for name in told} == {"p": (), "q": (1,), "r": (1,)}
     assert [one for name in told for one in _wrong(told[name], names[name], name)] == []
+
+
+def test_what_may_be_too_many_things_is_not_taken_for_dense() -> None:
+    text = HEAD + (
+        "p = q = r = torch.from_numpy(np.zeros((3, 2, 2), order='F'))\n"
+        "for _ in range(3):\n"
+        "    if coin():\n        p = p.transpose(0, 1)\n"
+        "    if coin():\n        p = p.transpose(1, 2)\n"
+        "    if coin():\n        p = torch.softmax(q, dim=0)\n"
+        "p = p.transpose(0, 0)\n"
+    )
+    real = torch.from_numpy(np.zeros((3, 2, 2), order="F"))
+    claim = _read(text)["p"]
+    assert isinstance(claim, Tensor)
+    assert _wrong(claim, real, "p") == []

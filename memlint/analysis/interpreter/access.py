@@ -9,12 +9,13 @@ from functools import cached_property
 from typing import Literal
 
 from memlint.analysis import knowledge
-from memlint.analysis.axes import dense_any_rank
+from memlint.analysis.axes import OPAQUE, dense_any_rank
 from memlint.analysis.interpreter.machine import UNKNOWN, dotted, text_of
 from memlint.analysis.interpreter.modules import Modules
 from memlint.analysis.knowledge import Args, SliceValue
 from memlint.analysis.linear import add, linear, of_linear, symbol_value
 from memlint.analysis.values import (
+    MIXED,
     Absent,
     Alternatives,
     Bound,
@@ -110,11 +111,12 @@ class Access(Modules):
         return OWN_TRANSPOSE.search(self.source.text) is not None
 
     def assumed_tensor(self, base: Unknown) -> Tensor:
-        """An unknown object whose use shows it to be an array: dense by the one assumption."""
+        """An unknown object whose use shows it to be an array: dense by the one assumption, unless
+        it is one of several that were too many to be followed."""
         lib = base.origin if base.origin in ("torch", "numpy", "cupy") else ""
         return Tensor(
             lib,
-            dense_any_rank(),
+            OPAQUE if base.origin == MIXED else dense_any_rank(),
             devices=base.devices,
             assumed=True,
             loaders=base.loaders,

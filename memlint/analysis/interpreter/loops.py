@@ -16,6 +16,7 @@ from memlint.analysis.interpreter.state import OpenLoop, Scope, Variables, merge
 from memlint.analysis.knowledge import Args
 from memlint.analysis.linear import symbol_value
 from memlint.analysis.values import (
+    MIXED,
     Absent,
     Alternatives,
     Const,
@@ -390,9 +391,13 @@ def _let_go(before: Variables, after: Variables) -> Variables:
 
 def _anything(value: Value) -> Value:
     loaders, devices = loaders_of(value), devices_of(value)
-    kinds = {one.lib if isinstance(one, Tensor) else None for one in alternatives(value)}
+    options = alternatives(value)
+    kinds = {one.lib if isinstance(one, Tensor) else None for one in options}
     if None in kinds:
-        return Unknown(deps=deps_of(value), loaders=loaders, devices=devices)
+        mixed = kinds != {None} or any(
+            isinstance(v, Unknown) and v.origin == MIXED for v in options
+        )
+        return Unknown(MIXED if mixed else "", deps_of(value), loaders, devices)
     lib = kinds.pop() if len(kinds) == 1 else ""
     return Tensor(lib or "", OPAQUE, devices=devices, loaders=loaders)
 
