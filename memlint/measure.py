@@ -1,9 +1,13 @@
 """Timing two ways of doing the same thing, side by side.
 
-Both run in turns, in an order drawn anew in each round, together with a control: the first way
-once more.  What is reported is the median of the ratios within rounds with its confidence
-interval, so that drifts of the machine cancel, and the same of the control, which tells what
-the machine makes of two things that are equal.
+Both run in turns, in an order drawn anew in each round, together with a control, the first way
+once more, and with what the second way has to be prepared by.  What is reported is the median of
+the ratios within rounds with its confidence interval, so that drifts of the machine cancel, and
+the same of the control, which tells what the machine makes of two things that are equal.
+
+The numbers of rounds after which the ratios are looked at are fixed before the first round.  With
+``k`` looks each interval is made for an error of 5 % / ``k``: so the chance that any of them misses
+the true median is 5 % at most, and stopping at the first one that decides does not change that.
 """
 
 from __future__ import annotations
@@ -11,35 +15,47 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import comb
+from dataclasses import dataclass, replace
+from math import ceil, comb, log2
 from statistics import median
 
 LEAST_CLAIM = 1.1
 """Ratios below this are no measurable difference, whatever their interval."""
 
 _CONFIDENCE = 0.95
-_SAMPLE_SECONDS = 2e-4
-_FEWEST_ROUNDS, _MOST_ROUNDS = 11, 401
-_MOST_CALLS = 100_000
+_SAMPLE_SECONDS = 1e-3
+_LOOKS = (12, 20, 34, 58, 100, 170)
+_MOST_CALLS = 10_000
+_TRIAL_CALLS = 20
+_FAR_APART = 4.0
 
 Run = Callable[[int], object]
 """One run of what is timed; it is given the number of the run, to choose its buffers by."""
+
+
+class TooLong(Exception):  # noqa: N818 - it is no error of the program
+    """So few rounds as tell anything would take longer than is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """What came of timing ``as_is`` against ``alternative``; times in seconds per run.
 
-    ``ratio`` is as-is over alternative, with its 95 % confidence interval from ``low`` to
-    ``high``; ``control_low`` and ``control_high`` are those of as-is against itself.
+    ``ratio`` is as-is over alternative, with its confidence interval from ``low`` to ``high``;
+    ``net_ratio`` is as-is over the alternative with its share of ``conversion``, what the
+    alternative has to be prepared by; ``control_low`` and ``control_high`` are those of as-is
+    against itself.  All intervals together are right in 95 % of all comparisons.
     """
 
     as_is: float
     alternative: float
+    conversion: float
     ratio: float
     low: float
     high: float
+    net_ratio: float
+    net_low: float
+    net_high: float
     control_low: float
     control_high: float
     rounds: int
@@ -54,48 +70,112 @@ class Comparison:
         """Whether as-is is measurably faster: it is to be left alone."""
         return self.high < min(1 / LEAST_CLAIM, self.control_low)
 
+    @property
+    def pays(self) -> bool:
+        """Whether the alternative is measurably faster, its preparation included."""
+        return self.is_slower and self.net_low > LEAST_CLAIM
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether more rounds would change nothing of what is concluded."""
+        if self.high < LEAST_CLAIM or self.is_faster:
+            return True
+        return self.is_slower and not self.net_low <= LEAST_CLAIM <= self.net_high
+
 
 def compare(
     as_is: Run,
     alternative: Run,
     *,
     budget: float,
+    limit: float | None = None,
+    conversion: Run | None = None,
+    uses: float = 1.0,
     settle: Callable[[], object] = lambda: None,
     seed: int = 0,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Comparison:
-    """Time two ways within about ``budget`` seconds.
+    """Time two ways within about ``budget`` seconds, less where fewer decide.
 
-    ``settle`` waits for what has been started, on a device say; it is called before the clock
-    is read.  Raises what the runs raise.
+    ``conversion`` has to be paid once for every ``uses`` of the alternative.  ``settle`` waits
+    for what has been started, on a device say; it is called before the clock is read.  Raises
+    :class:`TooLong` where the fewest rounds would take longer than ``limit`` seconds, and what the
+    runs raise.
     """
     sampler = _Sampler(settle, clock)
     deadline = clock() + budget
-    calls = [sampler.calibrated(as_is), sampler.calibrated(alternative)]
+    first, other = _alike(sampler.tried(as_is), sampler.tried(alternative))
+    ways = [first, first, other]
+    if conversion is not None:
+        ways.append(sampler.tried(conversion))
+    looks = _looks((deadline - clock()) / max(sum(way.seconds for way in ways), 1e-9))
+    error = (1 - _CONFIDENCE) / len(looks)
+    fewest = 1 + ceil(log2(1 / error))
+    if limit is not None and fewest * sum(way.seconds for way in ways) > limit:
+        raise TooLong
     draw = random.Random(seed)
-    ways: list[tuple[Run, int]] = [(as_is, calls[0]), (as_is, calls[0]), (alternative, calls[1])]
-    times: list[list[float]] = [[], [], []]
-    order = [0, 1, 2]
-    while len(times[0]) < _MOST_ROUNDS:
-        if len(times[0]) >= _FEWEST_ROUNDS and clock() >= deadline:
-            break
+    times: list[list[float]] = [[] for _ in ways]
+    order = list(range(len(ways)))
+    while True:
         draw.shuffle(order)
-        for way in order:
-            run, count = ways[way]
-            times[way].append(sampler.sample(run, count))
-    return _summary(*times)
+        for one in order:
+            times[one].append(sampler.sample(ways[one].run, ways[one].calls))
+        done = len(times[0])
+        over = done >= fewest and clock() >= deadline
+        if over or done in looks:
+            found = _summary(times, uses, 1 - error)
+            if over or done == looks[-1] or found.is_decided:
+                return found
 
 
-def _summary(first: list[float], again: list[float], other: list[float]) -> Comparison:
-    # Both samples of as-is are equally good; each round compares their mean.
-    own = [(a + b) / 2 for a, b in zip(first, again, strict=True)]
-    ratios = [a / max(b, 1e-12) for a, b in zip(own, other, strict=True)]
-    control = [a / max(b, 1e-12) for a, b in zip(first, again, strict=True)]
-    low, high = median_interval(ratios)
-    control_low, control_high = median_interval(control)
+def _looks(affordable: float) -> tuple[int, ...]:
+    """The numbers of rounds after which to look; one look where there is time for few rounds."""
+    looks = tuple(look for look in _LOOKS if look <= affordable)
+    return looks or (1 + ceil(log2(1 / (1 - _CONFIDENCE))),)
+
+
+def _summary(times: Sequence[Sequence[float]], uses: float, confidence: float) -> Comparison:
+    # One sample of as-is against one of the alternative: where both are equal, either is the
+    # longer one just as often, however skewed the noise is.  A mean of two would not be so.
+    first, again, other = times[:3]
+    prepared = times[3] if len(times) > 3 else [0.0] * len(first)
+    share = 1 / max(uses, 1.0)
+    whole = [a + b * share for a, b in zip(other, prepared, strict=True)]
+    ratios, nets = _ratios(first, other), _ratios(first, whole)
+    low, high = median_interval(ratios, confidence)
+    net_low, net_high = median_interval(nets, confidence)
+    control_low, control_high = median_interval(_ratios(first, again), confidence)
     return Comparison(
-        median(own), median(other), median(ratios), low, high, control_low, control_high, len(own)
-    )
+        median(first), median(other), median(prepared), median(ratios), low, high,
+        median(nets), net_low, net_high, control_low, control_high, len(first),
+    )  # fmt: skip
+
+
+def _ratios(above: Sequence[float], below: Sequence[float]) -> list[float]:
+    return [a / max(b, 1e-12) for a, b in zip(above, below, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What is timed, how long one run takes, in seconds, and how often it runs in one sample."""
+
+    run: Run
+    once: float
+    calls: int
+
+    @property
+    def seconds(self) -> float:
+        """What a sample takes."""
+        return self.once * self.calls
+
+
+def _alike(one: _Way, other: _Way) -> tuple[_Way, _Way]:
+    """Two ways with as many runs in a sample, unless they are far apart: where the noise is skewed,
+    the median of means depends on how many runs they are of."""
+    if max(one.once, other.once) > _FAR_APART * min(one.once, other.once):
+        return one, other
+    calls = max(one.calls, other.calls)
+    return replace(one, calls=calls), replace(other, calls=calls)
 
 
 class _Sampler:
@@ -117,16 +197,13 @@ class _Sampler:
         self._number = number + count
         return elapsed / count
 
-    def calibrated(self, run: Run) -> int:
-        """How many runs make a sample that the clock can tell apart."""
+    def tried(self, run: Run) -> _Way:
+        """How long a run takes, and how many make a sample that the clock can tell apart."""
         self.sample(run, 1)
-        count = 1
-        while count < _MOST_CALLS:
-            elapsed = self.sample(run, count) * count
-            if elapsed >= _SAMPLE_SECONDS:
-                return count
-            count = min(_MOST_CALLS, count * max(2, int(_SAMPLE_SECONDS / max(elapsed, 1e-9))))
-        return count
+        once = self.sample(run, 1)
+        if once * _TRIAL_CALLS < _SAMPLE_SECONDS:
+            once = min(self.sample(run, _TRIAL_CALLS) for _ in range(2))
+        return _Way(run, once, min(_MOST_CALLS, max(1, round(_SAMPLE_SECONDS / max(once, 1e-9)))))
 
 
 def median_interval(

@@ -6,8 +6,22 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from memlint.layout import is_channels_last
-from memlint.tracer.operands import is_large
-from memlint.tracer.records import FORWARD, LostFormat, Operand, Operation, StoredScores
+from memlint.tracer.operands import ELEMENTWISE, is_large
+from memlint.tracer.records import (
+    FORWARD,
+    LostFormat,
+    MixedFormats,
+    Operand,
+    Operation,
+    Repeated,
+    StoredScores,
+)
+
+_UNCHANGING = frozenset(
+    {"bmm", "_softmax", "_safe_softmax", "view", "_unsafe_view", "expand", "detach", "alias",
+     "transpose", "t", "unsqueeze", "_reshape_alias"}
+)  # fmt: skip
+"""Operations that leave scores what they are, or are the attention itself."""
 
 
 def attentions(operations: Sequence[Operation]) -> Iterator[StoredScores]:
@@ -24,7 +38,11 @@ def attentions(operations: Sequence[Operation]) -> Iterator[StoredScores]:
         makers = [one for one in products if one.results and one.results[0].array.shape == flat]
         takers = [one for one in products if one.operands[0].array.shape == flat]
         if makers and takers:
-            yield StoredScores(softmax, _inputs(softmax, forward))
+            scale = _scale(softmax, forward, flat)
+            ends = _only(softmax, makers), _only(softmax, takers)
+            plain = scale is not None and None not in ends
+            before, after = ends if plain else (None, None)
+            yield StoredScores(softmax, _inputs(softmax, forward), before, after, scale or 1.0)
 
 
 def _inputs(softmax: Operation, forward: Sequence[Operation]) -> tuple[Operation, ...]:
@@ -34,6 +52,55 @@ def _inputs(softmax: Operation, forward: Sequence[Operation]) -> tuple[Operation
         for one in forward
         if one.site == softmax.site and one.short == "mul" and len(one.operands) == 1
     )
+
+
+def _beside(one: Operation, other: Operation) -> bool:
+    """Whether two operations run in the same function, as often."""
+    same = (one.site.path, one.site.function) == (other.site.path, other.site.function)
+    return same and one.count == other.count
+
+
+def _only(softmax: Operation, products: Sequence[Operation]) -> Operation | None:
+    found = [one for one in products if _beside(one, softmax) and one.short == "bmm"]
+    return found[0] if len(found) == 1 else None
+
+
+def _scale(softmax: Operation, forward: Sequence[Operation], flat: tuple[int, ...]) -> float | None:
+    """What the scores are multiplied by; ``None`` where more than that happens to them."""
+    shapes = (softmax.operands[0].array.shape, flat)
+    scale = 1.0
+    for one in forward:
+        site = one.site
+        if (site.path, site.function) != (softmax.site.path, softmax.site.function):
+            continue
+        taken = [operand.array.shape for operand in one.operands[:1]]
+        if not any(shape in shapes for shape in taken) or one.short in _UNCHANGING:
+            continue
+        if one.short not in ("mul", "div") or len(one.operands) != 1 or not _beside(one, softmax):
+            return None
+        factor = one.arguments[1]
+        if not isinstance(factor, (int, float)) or not factor:
+            return None
+        scale = scale * factor if one.short == "mul" else scale / factor
+    return scale
+
+
+def repeated_arrays(operations: Sequence[Operation]) -> Iterator[Repeated]:
+    """What ``repeat`` makes, with what takes it."""
+    forward = [one for one in operations if one.phase == FORWARD]
+    for repeat in forward:
+        if repeat.short != "repeat" or not repeat.results:
+            continue
+        takers = [
+            (one, index)
+            for one in forward
+            if one.short in ELEMENTWISE and _beside(one, repeat) and len(one.operands) > 1
+            for index, operand in enumerate(one.operands)
+            if (operand.array, operand.dtype) == (repeat.results[0].array, repeat.results[0].dtype)
+        ]
+        named = [one for one in takers if one[0].site.line >= repeat.site.line]
+        only = len({one.name for one, _ in named}) == len(named) == 1
+        yield Repeated(repeat, *named[0]) if only else Repeated(repeat)
 
 
 def lost_formats(operations: Sequence[Operation]) -> Iterator[LostFormat]:
@@ -47,6 +114,21 @@ def lost_formats(operations: Sequence[Operation]) -> Iterator[LostFormat]:
         paid = tuple(other for other, taken in paying if shape == taken)
         if shape is not None and paid:
             yield LostFormat(one, paid)
+
+
+def mixed_formats(
+    operations: Sequence[Operation], lost: Sequence[LostFormat]
+) -> Iterator[MixedFormats]:
+    """Convolutions of operands in two formats, those aside that pay for what was lost before."""
+    paid = [id(other) for one in lost for other in one.paid]
+    for one in operations:
+        if one.short != "convolution" or one.phase != FORWARD or id(one) in paid:
+            continue
+        image, weight = one.operands[:2]
+        if is_large(image) and is_nchw(image) and is_nhwc(weight):
+            yield MixedFormats(one, 0)
+        elif is_large(image) and is_nhwc(image) and is_nchw(weight):
+            yield MixedFormats(one, 1)
 
 
 def is_nhwc(operand: Operand) -> bool:

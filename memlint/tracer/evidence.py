@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from memlint.findings import Severity
 from memlint.measure import LEAST_CLAIM
 from memlint.tracer.records import Operand, Operation, Site
 from memlint.tracer.sightings import Sighting
@@ -66,21 +68,34 @@ def unseen(verdict: str, note: str) -> Mapping[str, Any]:
     return {"verdict": verdict, **counted, "layouts": [], "note": note}
 
 
+def judged(sighting: Sighting, measured: Measured | None) -> Sighting:
+    """A sighting as it is to be reported: where both ways give different numbers, that is what
+    counts, not the time."""
+    if measured is None or measured.same:
+        return sighting
+    return replace(
+        sighting,
+        severity=Severity.ERROR,
+        message=f"what is advised here gives other numbers, beyond rounding: {sighting.message}",
+        help=f"compare the results of both ways, and report the operator; then {sighting.help}",
+    )
+
+
 def _measured(sighting: Sighting, measured: Measured, durations: Sequence[float]) -> dict[str, Any]:
     compared = measured.comparison
     per_step = sighting.count / max(sighting.steps, 1)
-    saved = (compared.as_is - measured.alternative) * per_step * 1e3
+    saved = measured.saved * per_step * 1e3
     step = median(durations) * 1e3 if durations else 0.0
     return {
         "verdict": _verdict(sighting, measured),
-        "as_is_ms": compared.as_is * 1e3,
-        "alternative_ms": compared.alternative * 1e3,
+        "as_is_ms": measured.as_is * 1e3,
+        "alternative_ms": measured.alternative * 1e3,
         "conversion_ms": measured.conversion * 1e3,
         "uses": measured.uses,
         "ratio": compared.ratio,
         "ratio_low": compared.low,
         "ratio_high": compared.high,
-        "net_ratio": measured.net_ratio,
+        "net_ratio": compared.net_ratio,
         "aa_low": compared.control_low,
         "aa_high": compared.control_high,
         "ms_per_step": saved,
@@ -89,27 +104,23 @@ def _measured(sighting: Sighting, measured: Measured, durations: Sequence[float]
     }
 
 
-_WIDEST = 2.0
-"""Where the bounds of a ratio are further apart, by this factor, the machine was too noisy."""
-
-
 def _verdict(sighting: Sighting, measured: Measured) -> str:
     """It follows ``net_ratio``; what was measured can also be too uncertain to say either."""
-    compared, net = measured.comparison, measured.net_ratio
+    compared = measured.comparison
+    if not measured.same:
+        return CONFIRMED
     if not sighting.settled:
         return INCONCLUSIVE
-    if compared.is_slower and net >= LEAST_CLAIM:
+    if compared.pays:
         return CONFIRMED
-    highest = net * compared.high / max(compared.ratio, 1e-12)
-    uncertain = compared.high > _WIDEST * compared.low and highest >= LEAST_CLAIM
-    return INCONCLUSIVE if uncertain or net >= LEAST_CLAIM else REFUTED
+    return INCONCLUSIVE if compared.net_high >= LEAST_CLAIM else REFUTED
 
 
 def _operands(sighting: Sighting, there: Sequence[Operation]) -> Sequence[Operand]:
     """What the finding speaks of: the operands of the operation that can be replayed, else of the
     one at its place whose operands in another order than row-major are largest."""
     for claim in sighting.claims[:1]:
-        return claim.operation.operands
+        return claim.operands
     return max(there, key=_odd_bytes).operands if there else ()
 
 
@@ -132,5 +143,5 @@ def layout_of(operand: Operand) -> Mapping[str, Any]:
 def _birthplace(sighting: Sighting) -> Site | None:
     """Where the layout came up that the sighting speaks of."""
     for claim in sighting.claims[:1]:
-        return claim.operation.births.get(claim.dense[0]) if claim.dense else None
+        return claim.born
     return sighting.related[0][0] if sighting.related else None

@@ -22,13 +22,18 @@ class _Place:
     """One concatenation in the program."""
 
     __slots__ = (
+        "began_with",
         "count",
         "elements",
+        "first",
+        "grows",
         "largest",
         "last",
+        "most",
         "name",
         "nbytes",
         "records",
+        "rounds",
         "step",
         "steps",
     )  # fmt: skip
@@ -38,6 +43,11 @@ class _Place:
         # Weak: so long as it is held, no other storage has its identity.
         self.last: StorageWeakRef | None = None
         self.largest: Signature | None = None
+        # What this growth began with, and the one that led to the largest result.
+        self.began_with: Signature | None = None
+        self.first: Signature | None = None
+        self.most = self.rounds = 0
+        self.grows = False
         self.records: dict[int, int] = {}
         self.count = self.steps = self.nbytes = self.elements = 0
         self.step = -1
@@ -65,14 +75,21 @@ class Growing:
         if not results or not has_strides(results[0]):
             return
         result = results[0]
-        if _is_among(place.last, operands) and result.numel() > place.elements:
+        grows = _is_among(place.last, operands) and result.numel() > place.elements
+        if grows:
             place.count += 1
             place.records[id(record)] = place.records.get(id(record), 0) + 1
             place.nbytes += result.numel() * result.element_size()
-            place.largest = signature(result)
+            if not place.grows:
+                place.rounds += 1
+                place.began_with = signature(result)
+            if result.numel() > place.most:
+                place.most = result.numel()
+                place.largest, place.first = signature(result), place.began_with
             if place.step != step:
                 place.step = step
                 place.steps += 1
+        place.grows = grows
         place.elements = result.numel()
         place.last = StorageWeakRef(result.untyped_storage())  # type: ignore[no-untyped-call]
 
@@ -84,7 +101,7 @@ class Growing:
     def records(self, sites: CallSites) -> Iterator[Growth]:
         """The places where something grew."""
         for spot, place in self._places.items():
-            if place.largest is not None:
+            if place.largest is not None and place.first is not None:
                 yield Growth(
                     sites.site(spot),
                     place.name,
@@ -92,6 +109,8 @@ class Growing:
                     place.count,
                     place.steps,
                     place.nbytes,
+                    operand_of(place.first),
+                    place.rounds,
                 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from memlint.rule import Rule, observers
-from memlint.tracer.chains import attentions, lost_formats
+from memlint.tracer.chains import attentions, lost_formats, mixed_formats, repeated_arrays
 from memlint.tracer.records import Operation, Record, Site, Stream
 from memlint.tracer.sightings import Sighting
 
@@ -58,7 +58,9 @@ def observed(
         *others,
         *streams_of(operations),
         *attentions(operations),
-        *lost_formats(operations),
+        *repeated_arrays(operations),
+        *(lost := list(lost_formats(operations))),
+        *mixed_formats(operations, lost),
     ]
     for rule in rules:
         for kind, name in observers(type(rule)):

@@ -157,7 +157,8 @@ class Asked:
 class Growth:
     """A concatenation that takes up what it has made the time before.
 
-    ``nbytes`` is what it copied in all when it did, ``largest`` the largest result."""
+    ``nbytes`` is what it copied in all when it did, ``largest`` the largest result, ``first`` the
+    one that it began with when it grew to that; ``rounds`` is how often it began anew."""
 
     site: Site
     name: str
@@ -165,6 +166,8 @@ class Growth:
     count: int
     steps: int
     nbytes: int
+    first: Operand | None = None
+    rounds: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,15 +223,41 @@ class Stream:
 @dataclass(frozen=True, slots=True)
 class StoredScores:
     """A softmax of scores between two products; ``inputs`` are the operations that scale queries
-    and keys, where torch's own attention has fallen back to this."""
+    and keys, where torch's own attention has fallen back to this.
+
+    ``before`` and ``after`` are the products and ``scale`` is what the scores are multiplied by,
+    where that is all there is to it; where something else is done to the scores, a mask or a
+    dropout, or the products are not known for sure, they are ``None``."""
 
     softmax: Operation
     inputs: tuple[Operation, ...] = ()
+    before: Operation | None = None
+    after: Operation | None = None
+    scale: float = 1.0
 
     @property
     def is_fallback(self) -> bool:
         """Whether it is torch's ``scaled_dot_product_attention`` that computes so."""
         return self.softmax.short == "_safe_softmax"
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A ``repeat``, and the only elementwise operation of its function that takes an array like
+    its result, as operand ``index``, just as often; ``None`` if there is no such one."""
+
+    repeat: Operation
+    taker: Operation | None = None
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MixedFormats:
+    """A convolution whose image and weight are of different formats, so that one of them is
+    converted in every call; ``other`` is the operand that is not channels_last."""
+
+    convolution: Operation
+    other: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,5 +329,5 @@ class LayoutConversion:
 
 Record: TypeAlias = (
     "Operation | Asked | Growth | Retained | Waiting | Stream | StoredScores | LostFormat"
-    " | InnerCopy | DeviceCopy | LayoutConversion"
+    " | InnerCopy | DeviceCopy | LayoutConversion | Repeated | MixedFormats"
 )

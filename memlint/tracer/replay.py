@@ -1,252 +1,150 @@
-"""Operations of a traced run once more, as they were and with dense operands, and timed.
-
-Only what depends on nothing but its operands is replayed.  Operands are made anew from what
-the records say of them: shape, strides, dtype, device; their values are random ones that the
-operation takes on its usual path.
-"""
+"""Claims of a traced run measured: what was run, once more, against what is advised."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import torch
 
-from memlint.layout import Strided
-from memlint.measure import Comparison, compare
-from memlint.tracer.operands import ELEMENTWISE, LOOKUPS, NORMALISING, REDUCTIONS
-from memlint.tracer.records import Argument, Hole, Opaque, Operand, Operation
-from memlint.tracer.sightings import Claim, Part
+from memlint.measure import Comparison, TooLong, compare
+from memlint.tracer.experiments import Experiment, experiment
+from memlint.tracer.records import Operation
+from memlint.tracer.sightings import AnyClaim, Claim, ExpandInstead, FuseAttention, JoinOnce
 
-DERIVATIVES = frozenset(
-    {"threshold_backward", "gelu_backward", "silu_backward", "tanh_backward", "sigmoid_backward"}
-)
-COMPARISONS = frozenset({"eq", "lt", "gt", "le", "ge"})
-PRODUCTS = frozenset({"mm", "bmm", "addmm", "baddbmm", "convolution"})
-REPLAYABLE = (
-    ELEMENTWISE | DERIVATIVES | COMPARISONS | REDUCTIONS | NORMALISING | LOOKUPS | PRODUCTS
-    | {"norm", "cat", "clone"}
-)  # fmt: skip
-
-_ROTATED_BYTES = 96 << 20
-_MOST_BYTES = 512 << 20
-_MOST_SETS = 12
 _TOLERANCE = {torch.float16: 2e-2, torch.bfloat16: 5e-2, torch.float32: 1e-3, torch.float64: 1e-6}
+_LEAST_SHARE, _LARGEST_SHARE = 0.15, 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What came of replaying a claim; times in seconds per run.
+    """What came of replaying a claim; times in seconds per run, of which each stands for
+    ``events`` of what the finding counts.
 
-    ``conversion`` is what making the operands dense takes, ``same`` whether both ways gave the
+    ``uses`` is how many uses the conversion is shared among, ``same`` whether both ways gave the
     same numbers, up to rounding.
     """
 
     comparison: Comparison
-    conversion: float
     uses: float
     same: bool
+    events: int = 1
+
+    @property
+    def as_is(self) -> float:
+        """Seconds for one event as it ran."""
+        return self.comparison.as_is / self.events
 
     @property
     def alternative(self) -> float:
-        """The alternative with its share of the conversion."""
-        return self.comparison.alternative + self.conversion / max(self.uses, 1.0)
+        """The alternative without the conversion."""
+        return self.comparison.alternative / self.events
 
     @property
-    def net_ratio(self) -> float:
-        """As-is over the alternative with its share of the conversion."""
-        return self.comparison.as_is / max(self.alternative, 1e-12)
+    def conversion(self) -> float:
+        """What preparing the alternative takes, once."""
+        return self.comparison.conversion / self.events
+
+    @property
+    def saved(self) -> float:
+        """Seconds that the alternative saves of one event, the conversion charged."""
+        return self.as_is - self.alternative - self.conversion / max(self.uses, 1.0)
 
 
-def measure(claim: Claim, budget: float) -> Measured | None:
-    """Replay a claim within about ``budget`` seconds; ``None`` where it cannot be."""
-    parts = claim.parts or (Part(claim.operation, claim.dense),)
-    functions = [_replayed_by(part.operation) for part in parts]
-    nbytes = sum(_bytes_of(part.operation) for part in parts)
-    if any(one is None for one in functions) or nbytes * 2 > _MOST_BYTES:
-        return None
+def measure(claim: AnyClaim, budget: float, *, limit: float | None = None) -> Measured | None:
+    """Replay a claim within about ``budget`` seconds; ``None`` where it cannot be.
+
+    Raises :class:`~memlint.measure.TooLong` where that would take longer than ``limit``."""
+    end = None if limit is None else time.perf_counter() + limit
     with torch.random.fork_rng(), torch.no_grad():
-        plays = [
-            _Play(function, part, _count_of_sets(nbytes))
-            for function, part in zip(functions, parts, strict=True)
-            if function is not None
-        ]
-        settle = _settling([one for part in parts for one in part.operation.operands])
-        same = all(play.agrees() for play in plays)
-
-        def as_is(number: int) -> None:
-            for play in plays:
-                play.as_is(number)
-
-        def other(number: int) -> None:
-            for play in plays:
-                play.other(number)
-
-        comparison = compare(as_is, other, budget=budget * 0.8, settle=settle)
-        copying = _copier(claim, _count_of_sets(_bytes_of(claim.operation)))
-        conversion = compare(copying, copying, budget=budget * 0.2, settle=settle).as_is
-    return Measured(comparison, conversion, claim.uses, same)
-
-
-class _Play:
-    """One part of a claim, ready to be run."""
-
-    def __init__(self, function: Callable[..., Any], part: Part, sets: int) -> None:
-        operation = part.operation
-        made = [_made(operation, seed) for seed in range(sets)]
-        dense = [
-            [t.contiguous() if i in part.dense else t for i, t in enumerate(one)] for one in made
-        ]
-        self._times, self._vanishes = part.times, part.vanishes
-        self._as_is = _runner(function, operation, made)
-        self._other = _runner(function, operation, dense)
-
-    def as_is(self, number: int) -> None:
-        """Run the operation as it ran."""
-        for one in range(self._times):
-            self._as_is(number + one)
-
-    def other(self, number: int) -> None:
-        """Run it with dense operands."""
-        if not self._vanishes:
-            for one in range(self._times):
-                self._other(number + one)
-
-    def agrees(self) -> bool:
-        """Whether both give the same numbers, up to rounding."""
-        return _agree(self._as_is(0), self._other(0))
-
-
-def _replayed_by(operation: Operation) -> Callable[..., Any] | None:
-    if operation.short not in REPLAYABLE or not operation.replayable:
-        return None
-    return _function(operation.name)
-
-
-def _function(name: str) -> Callable[..., Any] | None:
-    namespace, _, rest = name.partition(".")
-    packet, _, overload = rest.partition(".")
-    found = getattr(getattr(torch.ops, namespace, None), packet, None)
-    return getattr(found, overload, None) if found is not None else None
-
-
-def _bytes_of(operation: Operation) -> int:
-    return sum(_span(one.array) * one.array.itemsize for one in operation.operands)
-
-
-def _span(array: Strided) -> int:
-    """The elements between the first and the last one of an array, both included."""
-    if 0 in array.shape:
-        return 0
-    steps = zip(array.shape, array.strides, strict=True)
-    return 1 + sum((size - 1) * abs(step) for size, step in steps)
-
-
-def _count_of_sets(nbytes: int) -> int:
-    """So many that going through them outlasts the caches."""
-    once = max(nbytes, 1)
-    return max(1, min(_MOST_SETS, _ROTATED_BYTES // once, _MOST_BYTES // (2 * once)))
-
-
-def _made(operation: Operation, seed: int) -> list[torch.Tensor]:
-    torch.manual_seed(seed)
-    rows = _rows_to_choose(operation)
-    return [_tensor(one, rows) for one in operation.operands]
-
-
-def _rows_to_choose(operation: Operation) -> int:
-    """The number of values that an index may have."""
-    if operation.short in LOOKUPS and operation.operands:
-        return max(operation.operands[0].array.shape[0], 1)
-    return 2
-
-
-def _tensor(operand: Operand, rows: int) -> torch.Tensor:
-    array = operand.array
-    dtype = getattr(torch, operand.dtype)
-    # A flat tensor can be filled also where elements of the view share their memory.
-    flat = torch.empty(max(_span(array), 1), dtype=dtype, device=operand.device)
-    if dtype.is_floating_point or dtype.is_complex:
-        flat.normal_()
-    elif dtype is torch.bool:
-        flat.random_(0, 2)
-    else:
-        flat.random_(0, rows)
-    return flat.as_strided(array.shape, array.strides)
-
-
-def _runner(
-    function: Callable[..., Any], operation: Operation, sets: Sequence[Sequence[torch.Tensor]]
-) -> Callable[[int], Any]:
-    calls = [
-        (
-            [_filled(one, tensors) for one in operation.arguments],
-            {name: _filled(one, tensors) for name, one in operation.keywords},
+        made = experiment(claim)
+        if made is None:
+            return None
+        same = all(agree(one, other) for one, other in made.results())
+        comparison = compare(
+            made.as_is,
+            made.alternative,
+            budget=budget,
+            limit=None if end is None else end - time.perf_counter(),
+            conversion=made.conversion,
+            uses=made.uses,
+            settle=_settling(made),
         )
-        for tensors in sets
-    ]
-    count = len(calls)
-
-    def run(number: int) -> Any:
-        args, kwargs = calls[number % count]
-        return function(*args, **kwargs)
-
-    return run
+    return Measured(comparison, made.uses, same, made.events)
 
 
-def _copier(claim: Claim, sets: int) -> Callable[[int], object]:
-    """Makes dense what the claim charges for."""
-    charged = claim.dense[:1] if claim.parts else claim.dense
-    made = [_made(claim.operation, seed) for seed in range(sets)]
-    copied = [[one[index] for index in charged] for one in made]
-
-    def copy(number: int) -> object:
-        return [one.contiguous() for one in copied[number % len(copied)]]
-
-    return copy
-
-
-def _filled(argument: Argument, tensors: Sequence[torch.Tensor]) -> Any:
-    match argument:
-        case Hole(index):
-            return tensors[index]
-        case Opaque(kind, text):
-            return _OPAQUE[kind](text)
-        case tuple():
-            return [_filled(one, tensors) for one in argument]
-    return argument
-
-
-def _of_torch(text: str) -> Any:
-    return getattr(torch, text.removeprefix("torch."))
-
-
-_OPAQUE: Mapping[str, Callable[[str], Any]] = {
-    "dtype": _of_torch,
-    "layout": _of_torch,
-    "memory_format": _of_torch,
-    "device": torch.device,
-}
+def measure_all(
+    claims: Iterable[AnyClaim | None], budget: float
+) -> tuple[list[Measured | None], int]:
+    """What was measured of each claim within ``budget`` seconds in all, the first ones first, and
+    of how many nothing was since the time was spent.  Equal ones are measured once."""
+    waiting = [(claim, None if claim is None else _key(claim)) for claim in claims]
+    deadline = time.perf_counter() + budget
+    known: dict[object, Measured | None] = {}
+    long: set[object] = set()
+    different = {key for claim, key in waiting if claim is not None}
+    found: list[Measured | None] = []
+    for claim, key in waiting:
+        if claim is not None and key not in known:
+            left = deadline - time.perf_counter()
+            share = left / len(different - known.keys())
+            try:
+                if left <= 0:
+                    raise TooLong
+                known[key] = measure(
+                    claim, min(max(share, _LEAST_SHARE), _LARGEST_SHARE), limit=left
+                )
+            except TooLong:
+                known[key] = None
+                long.add(key)
+        found.append(None if claim is None else known[key])
+    return found, sum(claim is not None and key in long for claim, key in waiting)
 
 
-def _settling(operands: Sequence[Operand]) -> Callable[[], object]:
-    if any(one.kind == "cuda" for one in operands):
+def _key(claim: AnyClaim) -> object:
+    """What is the same for claims that say the same of equal operations, wherever they stand."""
+    match claim:
+        case Claim():
+            parts = tuple((_shape(one.operation), one.dense, one.times, one.vanishes)
+                          for one in claim.parts)  # fmt: skip
+            own = (claim.dense, claim.uses, claim.form, claim.charged)
+            return (_shape(claim.operation), parts, own)
+        case JoinOnce(growth):
+            return (growth.first, growth.largest, growth.count / max(growth.rounds, 1))
+        case ExpandInstead(repeated):
+            return (_shape(repeated.repeat), _shape(repeated.taker), repeated.index)
+        case FuseAttention(attention):
+            three = (attention.before, attention.softmax, attention.after)
+            return (tuple(map(_shape, three)), attention.scale)
+
+
+def _shape(operation: Operation | None) -> object:
+    if operation is None:
+        return None
+    return (operation.name, operation.operands, operation.arguments, operation.keywords)
+
+
+def _settling(made: Experiment) -> Callable[[], object]:
+    if any(one.kind == "cuda" for one in made.operands):
         return torch.cuda.synchronize
     return lambda: None
 
 
-def _agree(one: Any, other: Any) -> bool:
-    """Whether two results are the same up to rounding."""
+def agree(one: Any, other: Any) -> bool:
+    """Whether two results are the same up to rounding, that of the less precise one."""
     if isinstance(one, (tuple, list)):
-        return all(_agree(a, b) for a, b in zip(one, other, strict=True))
+        return all(agree(a, b) for a, b in zip(one, other, strict=True))
     if not isinstance(one, torch.Tensor):
         return True
-    if one.shape != other.shape or one.dtype != other.dtype:
+    if one.shape != other.shape:
         return False
     if not one.dtype.is_floating_point:
-        return bool((one == other).all())
-    tolerance = _TOLERANCE.get(one.dtype, 1e-3)
+        return one.dtype == other.dtype and bool((one == other).all())
+    tolerance = max(_TOLERANCE.get(x.dtype, 1e-3) for x in (one, other))
+    if one.dtype != other.dtype:
+        one, other = one.double(), other.double()
     scale = max(1.0, prod(one.shape) ** 0.25)
     return torch.allclose(one, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True)

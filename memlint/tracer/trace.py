@@ -6,7 +6,6 @@ import functools
 import os
 import platform
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _OPEN: list[Trace] = []
-# Seconds for measuring one finding.
-_LEAST_SHARE, _LARGEST_SHARE = 0.2, 1.0
 
 
 class TraceError(RuntimeError):
@@ -149,7 +146,7 @@ class Trace:
         import torch
 
         from memlint.linter.rules import all_rules
-        from memlint.tracer.evidence import evidence_of
+        from memlint.tracer.evidence import evidence_of, judged
         from memlint.tracer.findings import Programs, findings_of, merged
         from memlint.tracer.journeys import journeys_of
         from memlint.tracer.observe import observe
@@ -172,7 +169,7 @@ class Trace:
         for sighting, measured in zip(sightings, replayed, strict=True):
             there = at_place.get(sighting.site, [])
             evidence = evidence_of(sighting, measured, session.durations, there, programs.shown)
-            told.append((sighting, evidence))
+            told.append((judged(sighting, measured), evidence))
         self.findings, homeless = findings_of(told, programs, known)
         self.findings.sort(key=_by_cost)
         every, every_asked = [*self.operations], [*self.asked]
@@ -203,25 +200,11 @@ class Trace:
 
     def _replayed(self, sightings: Sequence[Sighting]) -> tuple[list[Measured | None], int]:
         """What was measured of each, dearest first, and for how many no time was left."""
-        from memlint.tracer.replay import measure
+        from memlint.tracer.replay import measure_all
 
-        found: list[Measured | None] = []
-        waiting = sum(bool(one.claims) for one in sightings)
-        skipped = 0
-        deadline = time.perf_counter() + self._budget
-        for one in sightings:
-            if not self._replay or not one.claims:
-                found.append(None)
-                continue
-            left = deadline - time.perf_counter()
-            if left > 0:
-                share = max(left / waiting, _LEAST_SHARE)
-                found.append(measure(one.claims[0], min(share, _LARGEST_SHARE)))
-            else:
-                found.append(None)
-                skipped += 1
-            waiting -= 1
-        return found, skipped
+        if not self._replay:
+            return [None] * len(sightings), 0
+        return measure_all((next(iter(one.claims), None) for one in sightings), self._budget)
 
     def report(self) -> str:
         """What was found, dearest first, as text."""

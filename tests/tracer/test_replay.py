@@ -4,10 +4,12 @@ import pytest
 import torch
 
 from memlint.layout import Strided
-from memlint.measure import Comparison
-from memlint.tracer import replay
-from memlint.tracer.records import Hole, Operand, Operation, Site
-from memlint.tracer.replay import Measured, measure
+from memlint.measure import Comparison, TooLong
+from memlint.tracer import experiments, replay
+from memlint.tracer.experiments import function_of, sizes_of_growth
+from memlint.tracer.records import Growth, Hole, Operand, Operation, Site
+from memlint.tracer.remade import bytes_of, count_of_sets, remade
+from memlint.tracer.replay import Measured, agree, measure, measure_all
 from memlint.tracer.sightings import Claim
 from tests.tracer.tracing import traced
 
@@ -82,43 +84,83 @@ def test_operands_have_the_strides_they_had() -> None:
         ((3, 0), (1, 1)),
         ((), ()),
     ]:
-        (made,) = replay._made(operation("aten.exp.default", operand(shape, strides)), seed=1)
-        assert made.shape == shape
-        assert made.stride() == strides
-        assert bool(torch.isfinite(made).all())
+        for (made,) in remade([operand(shape, strides)], 2, sets=3):
+            assert made.shape == shape
+            assert made.stride() == strides
+            assert bool(torch.isfinite(made).all())
+
+
+def test_sets_have_the_same_numbers_in_memory_of_their_own() -> None:
+    (one,), (other,) = remade([operand((4, 6), (1, 4))], 2, sets=2)
+    assert torch.equal(one, other)
+    one.zero_()
+    assert bool(other.all())
+
+
+def test_sets_outlast_the_caches_within_bounds() -> None:
+    for nbytes in (1 << 20, 1 << 23, 1 << 26):
+        sets = count_of_sets(nbytes)
+        assert sets * nbytes >= 32 << 20
+        assert sets * nbytes <= 256 << 20
+    assert count_of_sets(1) <= 128
+    assert count_of_sets(1 << 30) == 1
+
+
+def test_large_tensors_are_filled_to_the_end() -> None:
+    size = (1 << 20) * 2 + 7
+    ((made,),) = remade([operand((size,), (1,))], 2, sets=1)
+    assert bool(made[-7:].all())
+    assert torch.equal(made[-7:], made[:7])
+
+
+def test_bytes_are_those_between_the_first_and_the_last_element() -> None:
+    assert bytes_of([operand((4, 6), (20, 2)), operand((2,), (0,), "float64")]) == 71 * 4 + 8
 
 
 def test_indices_fall_into_the_table() -> None:
     claim = only_claim("embedding", torch.nn.functional.embedding, torch.tensor([1, 2]), TURNED)
-    _, words = replay._made(claim.operation, seed=1)
+    assert experiments._rows(claim.operation) == 48
+    ((_, words),) = remade(claim.operation.operands, 48, 1)
     assert words.dtype is torch.int64
     assert 0 <= int(words.min()) <= int(words.max()) < 48
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int64", "float64", "bfloat16", "complex64"])
 def test_operands_of_every_kind_can_be_made(dtype: str) -> None:
-    (made,) = replay._made(operation("aten.clone.default", operand((8,), (1,), dtype)), seed=1)
+    ((made,),) = remade([operand((8,), (1,), dtype)], 2, 1)
     assert made.dtype is getattr(torch, dtype)
-
-
-def test_other_seeds_make_other_numbers() -> None:
-    one = operation("aten.exp.default", operand((64,), (1,)))
-    assert not torch.equal(replay._made(one, seed=1)[0], replay._made(one, seed=2)[0])
 
 
 def test_a_result_that_differs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     one = operation("aten.sum.default", operand((8, 4), (1, 8)))
-    real = replay._function(one.name)
+    real = function_of(one.name)
     assert real is not None
 
     def wrong(x: torch.Tensor) -> torch.Tensor:
         out: torch.Tensor = real(x)
         return out if x.is_contiguous() else out + 1
 
-    monkeypatch.setattr(replay, "_function", lambda name: wrong)
+    monkeypatch.setattr(experiments, "function_of", lambda name: wrong)
     measured = measure(Claim(one, (0,)), BUDGET)
     assert measured is not None
     assert not measured.same
+
+
+def test_results_are_the_same_up_to_the_rounding_of_the_less_precise() -> None:
+    exact = torch.linspace(0, 1, 100, dtype=torch.float64)
+    assert agree(exact, exact.float())
+    assert agree((exact, 3), (exact.half(), 3))
+    assert not agree(exact, exact.float() + 0.1)
+    assert not agree(exact, exact[:50])
+    assert not agree(torch.arange(3), torch.arange(3).flip(0))
+
+
+def test_which_of_equal_numbers_is_chosen_does_not_matter() -> None:
+    for name, function in (("max", lambda x: x.max(1)), ("argmax", lambda x: x.argmax(1))):
+        claim = only_claim(name, function, torch.ones(64, 48, dtype=torch.bfloat16).t())
+        measured = measure(claim, BUDGET)
+        assert measured is not None
+        assert measured.same
 
 
 @pytest.mark.parametrize(
@@ -136,10 +178,51 @@ def test_what_cannot_be_replayed_is_not(one: Operation) -> None:
     assert measure(Claim(one, (0,)), BUDGET) is None
 
 
-def test_the_conversion_is_shared_among_the_uses() -> None:
-    compared = Comparison(10.0, 2.0, 5.0, 4.5, 5.5, 0.9, 1.1, 11)
-    once, often = Measured(compared, 8.0, 1.0, True), Measured(compared, 8.0, 4.0, True)
-    assert once.alternative == pytest.approx(10.0)
-    assert once.net_ratio == pytest.approx(1.0)
-    assert often.alternative == pytest.approx(4.0)
-    assert often.net_ratio == pytest.approx(2.5)
+def test_what_is_saved_is_told_for_one_event() -> None:
+    compared = Comparison(10.0, 2.0, 8.0, 5.0, 4.5, 5.5, 2.5, 2.4, 2.6, 0.9, 1.1, 12)
+    assert Measured(compared, 4.0, True).saved == pytest.approx(6.0)
+    assert Measured(compared, 4.0, True, events=2).saved == pytest.approx(3.0)
+
+
+def test_equal_claims_are_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def one(line: int) -> Operation:
+        made = operation("aten.sum.default", operand((64, 48), (1, 64)))
+        made.site = Site("program.py", "f", line)
+        return made
+
+    asked: list[Claim] = []
+    monkeypatch.setattr(replay, "measure", lambda claim, *_, **__: asked.append(claim))
+    claims = [Claim(one(1), (0,)), None, Claim(one(2), (0,)), Claim(one(3), (0,), uses=2.0)]
+    found, skipped = measure_all(claims, 1.0)
+    assert [claim.operation.site.line for claim in asked] == [1, 3]
+    assert len(found) == 4
+    assert skipped == 0
+
+
+def test_what_there_is_no_time_for_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def takes_long(*_: object, **__: object) -> None:
+        raise TooLong
+
+    monkeypatch.setattr(replay, "measure", takes_long)
+    claim = Claim(operation("aten.sum.default", operand((64, 48), (1, 64))), (0,))
+    assert measure_all([claim, None, claim], 1.0) == ([None, None, None], 2)
+    assert measure_all([claim], 0.0) == ([None], 1)
+
+
+# Claims of other kinds
+
+
+def test_the_sizes_of_what_grows() -> None:
+    def growth(first: tuple[int, ...], last: tuple[int, ...], count: int, rounds: int) -> Growth:
+        return Growth(
+            SITE, "aten.cat.default", operand(last, (1,) * len(last)), count, 1, 0,
+            operand(first, (1,) * len(first)), rounds,
+        )  # fmt: skip
+
+    assert sizes_of_growth(growth((2, 256), (4, 256), 3, 1)) == (0, 1, [1, 2, 3])
+    assert sizes_of_growth(growth((8, 5), (8, 50), 20, 2)) == (1, 5, [0, 5, 10, 15, 20, 25, 30,
+                                                                     35, 40, 45])  # fmt: skip
+    axis, piece, lengths = sizes_of_growth(growth((2, 4), (1001, 4), 1000, 1)) or (9, 9, [])
+    assert (axis, piece, lengths[0], lengths[-1], len(lengths)) == (0, 1, 1, 1000, 12)
+    assert sizes_of_growth(growth((2, 2), (4, 4), 3, 1)) is None
+    assert sizes_of_growth(growth((2,), (3,), 1, 1)) is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 pytest.importorskip("torch")
@@ -11,7 +13,7 @@ from memlint.layout import Strided
 from memlint.measure import Comparison
 from memlint.report.evidence_text import long_text
 from memlint.rule import Rule
-from memlint.tracer.evidence import evidence_of
+from memlint.tracer.evidence import evidence_of, judged
 from memlint.tracer.records import Operand, Operation, Site
 from memlint.tracer.replay import Measured
 from memlint.tracer.sightings import Claim, Sighting
@@ -43,9 +45,13 @@ def sighting(*, settled: bool = True, measurable: bool = True) -> Sighting:
 
 
 def measured(ratio: float, low: float, high: float, conversion: float = 0.0) -> Measured:
-    """As-is takes ``ratio`` milliseconds, the alternative one."""
-    comparison = Comparison(ratio / 1e3, 1e-3, ratio, low, high, 0.95, 1.05, 21)
-    return Measured(comparison, conversion / 1e3, 2.0, True)
+    """As-is takes ``ratio`` milliseconds, the alternative one; the conversion has two uses."""
+    share = 1 / (1 + conversion / 2)
+    comparison = Comparison(
+        ratio / 1e3, 1e-3, conversion / 1e3, ratio, low, high,
+        ratio * share, low * share, high * share, 0.95, 1.05, 21,
+    )  # fmt: skip
+    return Measured(comparison, 2.0, True)
 
 
 def shown(path: str) -> str:
@@ -80,6 +86,25 @@ def test_the_numbers() -> None:
     assert evidence["ms_per_step"] == pytest.approx(3.0)  # twice a step
     assert evidence["share_of_step"] == pytest.approx(0.15)
     assert evidence["born_at"] == "a.py:2"
+
+
+def test_one_run_may_stand_for_several_events() -> None:
+    found = replace(measured(3.0, 2.8, 3.2, 1.0), events=10)
+    evidence = evidence_of(sighting(), found, [0.02, 0.01, 0.03], [], shown)
+    assert evidence["as_is_ms"] == pytest.approx(0.3)
+    assert evidence["ratio"] == pytest.approx(3.0)
+    assert evidence["ms_per_step"] == pytest.approx(0.3)
+
+
+def test_other_numbers_are_a_matter_of_correctness() -> None:
+    found = replace(measured(0.5, 0.4, 0.6), same=False)
+    assert evidence_of(sighting(), found, [0.01], [], shown)["verdict"] == "confirmed"
+    told = judged(sighting(), found)
+    assert told.severity is Severity.ERROR
+    assert told.message.startswith("what is advised here gives other numbers")
+    for same in (measured(3.0, 2.8, 3.2), None):
+        one = sighting()
+        assert judged(one, same) is one
 
 
 def test_another_device_settles_nothing() -> None:

@@ -13,7 +13,7 @@ from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Rule
 from memlint.tracer.operands import megabytes
 from memlint.tracer.records import Growth
-from memlint.tracer.sightings import Sighting
+from memlint.tracer.sightings import JoinOnce, Sighting
 
 JOINING = {
     "torch": ("cat", "concat", "concatenate", "hstack", "vstack", "dstack", "row_stack",
@@ -169,6 +169,7 @@ class ConcatInLoop(Rule):
             growth.count,
             growth.steps,
             growth.nbytes,
+            claims=(JoinOnce(growth),),
         )
 
 

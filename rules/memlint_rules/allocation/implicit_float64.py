@@ -25,7 +25,7 @@ from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Rule
 from memlint.tracer.operands import LEAST_BYTES, spell
 from memlint.tracer.records import Operand, Operation
-from memlint.tracer.sightings import Sighting
+from memlint.tracer.sightings import Claim, Sighting
 
 MAKERS = ("torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.asarray")
 # What makes float64, or a scalar of 64 bits, in NumPy.
@@ -205,6 +205,7 @@ class ImplicitFloat64(Rule):
             operation.steps,
             nbytes,
             related=((maker.site, "the float64 comes from here"),) if maker is not None else (),
+            claims=(Claim(operation, tuple(wide), form=narrow[0].dtype),),
         )
 
 

@@ -19,7 +19,7 @@ from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 from memlint.tracer.operands import megabytes, spell
 from memlint.tracer.records import StoredScores
-from memlint.tracer.sightings import Sighting
+from memlint.tracer.sightings import FuseAttention, Sighting
 
 HELP = (
     "use `torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=..., "
@@ -190,6 +190,7 @@ class NaiveAttention(Rule):
             operation.count,
             operation.steps,
             nbytes,
+            claims=(FuseAttention(attention),) if attention.before is not None else (),
         )
 
 

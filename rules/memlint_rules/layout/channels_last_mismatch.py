@@ -18,9 +18,9 @@ from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule, Word
 from memlint.source.model import Source
 from memlint.tracer.chains import is_nchw, is_nhwc
-from memlint.tracer.operands import is_large, megabytes, spell
-from memlint.tracer.records import FORWARD, InnerCopy, LostFormat
-from memlint.tracer.sightings import Sighting
+from memlint.tracer.operands import is_dense_copy, is_large, megabytes, spell
+from memlint.tracer.records import FORWARD, InnerCopy, LostFormat, MixedFormats, Operation
+from memlint.tracer.sightings import CHANNELS_LAST, Claim, Part, Sighting
 
 FORMATS = frozenset({Ref("torch.channels_last"), Ref("torch.channels_last_3d")})
 UNKNOWN = Unknown()
@@ -205,7 +205,7 @@ class ChannelsLastMismatch(Rule):
             fix=_fix(called.source, lost),
         )
 
-    def observe(self, lost: LostFormat) -> Iterator[Sighting]:
+    def observe_losses(self, lost: LostFormat) -> Iterator[Sighting]:
         """Operations that give up channels_last, where it is paid for again."""
         operation = lost.operation
         operand = next(one for one in operation.operands if is_nhwc(one))
@@ -221,6 +221,7 @@ class ChannelsLastMismatch(Rule):
             operation.steps,
             nbytes,
             related=tuple((one.site, "it is converted back here") for one in lost.paid[:4]),
+            claims=(_keeping(lost),),
         )
 
     def observe_inside(self, copy: InnerCopy) -> Iterator[Sighting]:
@@ -245,6 +246,47 @@ class ChannelsLastMismatch(Rule):
             1,
             2 * operand.array.nbytes * copy.count,
         )
+
+    def observe_convolutions(self, mixed: MixedFormats) -> Iterator[Sighting]:
+        """Convolutions of operands in two formats."""
+        operation, other = mixed.convolution, mixed.other
+        operand = operation.operands[other]
+        what, channels_last = ("image", "weight") if other == 0 else ("weight", "image")
+        help = (
+            "bring the images into the format where they are made: "
+            "`.to(memory_format=torch.channels_last)`"
+            if other == 0
+            else "convert the model once: `model.to(memory_format=torch.channels_last)`"
+        )
+        # A weight keeps its format while it is trained; of images each one is another.
+        uses = float(operation.count) if other == 1 else 1.0
+        yield Sighting(
+            self,
+            operation.site,
+            f"a convolution takes its {what}, {spell(operand)}, row-major and its {channels_last} "
+            f"channels_last: the {what} is converted in every call",
+            help,
+            self.severity,
+            operation.count,
+            operation.steps,
+            2 * operand.array.nbytes * operation.count,
+            claims=(Claim(operation, (other,), uses, form=CHANNELS_LAST),),
+        )
+
+
+def _keeping(lost: LostFormat) -> Claim:
+    """The operation that loses the format, if it is a copy, and what converts back to it."""
+    main, parts = lost.operation, []
+    if is_dense_copy(main):
+        parts.append(Part(main, (0,), vanishes=True))
+    for one in lost.paid:
+        times = max(round(one.count / max(main.count, 1)), 1)
+        parts.append(Part(one, (0,), times, _is_copy(one)))
+    return Claim(lost.paid[0], (0,), 1.0, tuple(parts), CHANNELS_LAST, charged=False)
+
+
+def _is_copy(operation: Operation) -> bool:
+    return operation.short in ("clone", "_to_copy")
 
 
 def _leaves(lost: Made, tree: ast.Module) -> bool:

@@ -19,7 +19,7 @@ from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
 from memlint.tracer.operands import is_dense_copy, megabytes, spell
 from memlint.tracer.records import Operation
-from memlint.tracer.sightings import Sighting
+from memlint.tracer.sightings import Claim, Part, Sighting
 
 FUNCTIONS = frozenset({"numpy.ascontiguousarray", "cupy.ascontiguousarray"})
 WORDS = ("contiguous(", "ascontiguousarray(")
@@ -174,6 +174,7 @@ class ContiguousInLoop(Rule):
             operation.steps,
             nbytes,
             related=((born, "its axes are exchanged here"),) if born is not None else (),
+            claims=(Claim(operation, (0,), operation.uses, (Part(operation, (0,), 1, True),)),),
         )
 
 

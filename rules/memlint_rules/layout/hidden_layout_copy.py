@@ -8,7 +8,7 @@ from memlint.findings import Severity
 from memlint.rule import Rule
 from memlint.tracer.operands import is_large, megabytes, spell
 from memlint.tracer.records import BACKWARD, Operation
-from memlint.tracer.sightings import Sighting
+from memlint.tracer.sightings import Claim, Part, Sighting
 
 
 class HiddenLayoutCopy(Rule):
@@ -97,4 +97,5 @@ class HiddenLayoutCopy(Rule):
             operation.steps,
             nbytes,
             related=((born, "its axes are exchanged here"),) if born is not None else (),
+            claims=(Claim(operation, (0,), operation.uses, (Part(operation, (0,), 1, True),)),),
         )

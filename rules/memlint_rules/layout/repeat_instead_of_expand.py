@@ -25,8 +25,8 @@ from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
 from memlint.source.model import Source
 from memlint.tracer.operands import is_large, megabytes, spell
-from memlint.tracer.records import Operand, Operation
-from memlint.tracer.sightings import Sighting
+from memlint.tracer.records import Operand, Repeated
+from memlint.tracer.sightings import ExpandInstead, Sighting
 
 COPIES = frozenset(
     {".repeat", ".tile", "torch.tile", "numpy.tile", "numpy.repeat", "torch.repeat_interleave",
@@ -201,9 +201,10 @@ class RepeatInsteadOfExpand(Rule):
             fix=None if found is None else _fix(call, found, call.source),
         )
 
-    def observe(self, operation: Operation) -> Iterator[Sighting]:
+    def observe(self, repeated: Repeated) -> Iterator[Sighting]:
         """Copies along axes of size 1, into which nothing is written."""
-        if operation.short != "repeat" or operation.written or not operation.results:
+        operation = repeated.repeat
+        if operation.written:
             return
         source, result = operation.operands[0], operation.results[0]
         if not is_large(result) or not _serves_as_view(source, result):
@@ -219,6 +220,7 @@ class RepeatInsteadOfExpand(Rule):
             operation.count,
             operation.steps,
             nbytes,
+            claims=(ExpandInstead(repeated),) if repeated.taker is not None else (),
         )
 
 

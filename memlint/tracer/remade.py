@@ -1,0 +1,83 @@
+"""Operands of a traced run made anew, to be replayed: several sets that outlast the caches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+
+from memlint.layout import Strided
+from memlint.tracer.records import Operand
+
+MOST_BYTES = 512 << 20
+"""Of operands that are made for one claim."""
+
+_MOST_SETS = 128
+_USUAL_CACHE, _LARGEST_CACHE = 32 << 20, 64 << 20
+_DRAWN = 1 << 20
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+
+def bytes_of(operands: Sequence[Operand]) -> int:
+    """The memory that one set of operands takes."""
+    return sum(span(one.array) * one.array.itemsize for one in operands)
+
+
+def span(array: Strided) -> int:
+    """The elements between the first and the last one of an array, both included."""
+    if 0 in array.shape:
+        return 0
+    steps = zip(array.shape, array.strides, strict=True)
+    return 1 + sum((size - 1) * abs(step) for size, step in steps)
+
+
+def count_of_sets(nbytes: int) -> int:
+    """So many that going through them outlasts the caches, or as many as can be afforded."""
+    once = max(nbytes, 1)
+    outlasting = -(-2 * _last_cache() // once)
+    return max(1, min(_MOST_SETS, outlasting, MOST_BYTES // (2 * once)))
+
+
+@lru_cache
+def _last_cache() -> int:
+    """Bytes of the largest cache, as far as the system tells, within bounds."""
+    sizes = [
+        int(text[:-1]) << 10
+        for file in _CACHES.glob("index*/size")
+        if (text := file.read_text("ascii").strip()).endswith("K")
+    ]
+    return min(max(sizes, default=_USUAL_CACHE), _LARGEST_CACHE)
+
+
+def remade(operands: Sequence[Operand], rows: int, sets: int) -> list[list[torch.Tensor]]:
+    """``sets`` times the operands, with the same numbers each time, in memory of their own.
+
+    Indices among them lie below ``rows``."""
+    every = [_copies(one, rows, sets) for one in operands]
+    return [list(one) for one in zip(*every, strict=True)] if every else [[] for _ in range(sets)]
+
+
+def _copies(operand: Operand, rows: int, sets: int) -> list[torch.Tensor]:
+    array = operand.array
+    dtype = getattr(torch, operand.dtype)
+    # A flat tensor can be filled also where elements of the view share their memory.
+    flat = torch.empty(sets, max(span(array), 1), dtype=dtype, device=operand.device)
+    _fill(flat[0], rows)
+    flat[1:] = flat[0]
+    return [one.as_strided(array.shape, array.strides) for one in flat]
+
+
+def _fill(flat: torch.Tensor, rows: int) -> None:
+    """Random numbers; in large tensors they come again and again, since drawing takes long."""
+    drawn = flat[:_DRAWN]
+    if flat.dtype.is_floating_point or flat.dtype.is_complex:
+        drawn.normal_()
+    elif flat.dtype is torch.bool:
+        drawn.random_(0, 2)
+    else:
+        drawn.random_(0, rows)
+    for start in range(_DRAWN, flat.numel(), _DRAWN):
+        part = flat[start : start + _DRAWN]
+        part.copy_(drawn[: part.numel()])
