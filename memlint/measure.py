@@ -1,7 +1,8 @@
 """Timing two ways of doing the same thing, side by side.
 
 Both run in turns, in an order drawn anew in each round, together with a control, the first way
-once more, and with what the second way has to be prepared by.  What is reported is the median of
+once more, and with what the second way has to be prepared by.  Each is timed in a few blocks, of which the quickest
+counts.  What is reported is the median of
 the ratios within rounds with its confidence interval, so that drifts of the machine cancel, and
 the same of the control, which tells what the machine makes of two things that are equal.
 
@@ -23,7 +24,8 @@ LEAST_CLAIM = 1.1
 """Ratios below this are no measurable difference, whatever their interval."""
 
 _CONFIDENCE = 0.95
-_SAMPLE_SECONDS = 1e-3
+_BLOCKS, _BLOCK_SECONDS = 3, 3e-4
+_LONG_SECONDS, _MOST_TRIED = 5e-3, 0.1
 _LOOKS = (12, 20, 34, 58, 100, 170)
 _MOST_CALLS = 10_000
 _TRIAL_CALLS = 20
@@ -119,7 +121,7 @@ def compare(
     while True:
         draw.shuffle(order)
         for one in order:
-            times[one].append(sampler.sample(ways[one].run, ways[one].calls))
+            times[one].append(sampler.sample(ways[one]))
         done = len(times[0])
         over = done >= fewest and clock() >= deadline
         if over or done in looks:
@@ -157,25 +159,30 @@ def _ratios(above: Sequence[float], below: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """What is timed, how long one run takes, in seconds, and how often it runs in one sample."""
+    """What is timed, how long one run takes, in seconds, and how many runs make a block and how
+    many blocks a sample.  The quickest block counts: what else the machine does only adds."""
 
     run: Run
     once: float
     calls: int
+    blocks: int
 
     @property
     def seconds(self) -> float:
         """What a sample takes."""
-        return self.once * self.calls
+        return self.once * self.calls * self.blocks
 
 
 def _alike(one: _Way, other: _Way) -> tuple[_Way, _Way]:
-    """Two ways with as many runs in a sample, unless they are far apart: where the noise is skewed,
-    the median of means depends on how many runs they are of."""
+    """Two ways with as many runs and blocks in a sample, unless they are far apart: where the noise
+    is skewed, the median of samples depends on how many runs they are of."""
     if max(one.once, other.once) > _FAR_APART * min(one.once, other.once):
         return one, other
-    calls = max(one.calls, other.calls)
-    return replace(one, calls=calls), replace(other, calls=calls)
+    calls, blocks = max(one.calls, other.calls), min(one.blocks, other.blocks)
+    return (
+        replace(one, calls=calls, blocks=blocks),
+        replace(other, calls=calls, blocks=blocks),
+    )
 
 
 class _Sampler:
@@ -185,8 +192,22 @@ class _Sampler:
         self._settle, self._clock = settle, clock
         self._number = 0
 
-    def sample(self, run: Run, count: int) -> float:
-        """Seconds per run, over ``count`` runs."""
+    def sample(self, way: _Way) -> float:
+        """Seconds per run, in the quickest of the blocks."""
+        return min(self._block(way.run, way.calls) for _ in range(way.blocks))
+
+    def tried(self, run: Run) -> _Way:
+        """How long a run takes, and how many make a block that the clock can tell apart."""
+        self._block(run, 1)
+        once = self._block(run, 1)
+        if once < _MOST_TRIED:
+            once = min(once, self._block(run, 1))
+        if once * _TRIAL_CALLS < _BLOCK_SECONDS:
+            once = min(self._block(run, _TRIAL_CALLS) for _ in range(2))
+        calls = min(_MOST_CALLS, max(1, round(_BLOCK_SECONDS / max(once, 1e-9))))
+        return _Way(run, once, calls, 1 if once > _LONG_SECONDS else _BLOCKS)
+
+    def _block(self, run: Run, count: int) -> float:
         self._settle()
         number = self._number
         start = self._clock()
@@ -196,14 +217,6 @@ class _Sampler:
         elapsed = self._clock() - start
         self._number = number + count
         return elapsed / count
-
-    def tried(self, run: Run) -> _Way:
-        """How long a run takes, and how many make a sample that the clock can tell apart."""
-        self.sample(run, 1)
-        once = self.sample(run, 1)
-        if once * _TRIAL_CALLS < _SAMPLE_SECONDS:
-            once = min(self.sample(run, _TRIAL_CALLS) for _ in range(2))
-        return _Way(run, once, min(_MOST_CALLS, max(1, round(_SAMPLE_SECONDS / max(once, 1e-9)))))
 
 
 def median_interval(

@@ -14,6 +14,7 @@ from memlint.tracer.records import (
     Operand,
     Operation,
     Repeated,
+    Site,
     StoredScores,
 )
 
@@ -86,21 +87,27 @@ def _scale(softmax: Operation, forward: Sequence[Operation], flat: tuple[int, ..
 
 
 def repeated_arrays(operations: Sequence[Operation]) -> Iterator[Repeated]:
-    """What ``repeat`` makes, with what takes it."""
+    """What ``repeat`` makes, with the first elementwise operation that takes such an array."""
     forward = [one for one in operations if one.phase == FORWARD]
     for repeat in forward:
         if repeat.short != "repeat" or not repeat.results:
             continue
+        made = repeat.results[0]
         takers = [
-            (one, index)
+            (one, max(indices))
             for one in forward
-            if one.short in ELEMENTWISE and _beside(one, repeat) and len(one.operands) > 1
-            for index, operand in enumerate(one.operands)
-            if (operand.array, operand.dtype) == (repeat.results[0].array, repeat.results[0].dtype)
+            if one.short in ELEMENTWISE and _beside(one, repeat) and _follows(one.site, repeat.site)
+            if len(one.operands) > 1
+            # Where several operands have that layout, any of them stands for the others.
+            if (indices := [n for n, other in enumerate(one.operands) if other == made])
         ]
-        named = [one for one in takers if one[0].site.line >= repeat.site.line]
-        only = len({one.name for one, _ in named}) == len(named) == 1
-        yield Repeated(repeat, *named[0]) if only else Repeated(repeat)
+        nearest = min(takers, key=lambda one: (one[0].site.line, one[0].site.column), default=None)
+        yield Repeated(repeat) if nearest is None else Repeated(repeat, *nearest)
+
+
+def _follows(one: Site, other: Site) -> bool:
+    """Whether a place comes after another one, or around it."""
+    return (one.end_line, one.end_column) >= (other.end_line, other.end_column)
 
 
 def lost_formats(operations: Sequence[Operation]) -> Iterator[LostFormat]:

@@ -304,9 +304,11 @@ def _fusing(claim: FuseAttention) -> Experiment | None:
 
 
 def _heads(tensors: Sequence[torch.Tensor], leading: tuple[int, ...]) -> list[torch.Tensor]:
-    """Queries, keys and values by batch and head, out of the operands of the two products."""
+    """Queries, keys and values by batch and head, out of the operands of the two products; those
+    that were transposed, or made dense so, for the products, as they were before."""
     queries, keys, values = tensors
-    every = (queries, keys.transpose(1, 2), values)
+    turned = (queries, keys.transpose(1, 2), values)
+    every = [one if one.stride(-1) == 1 else one.contiguous() for one in turned]
     return [one.unflatten(0, leading) for one in every]  # type: ignore[no-untyped-call]
 
 

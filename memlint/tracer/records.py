@@ -243,8 +243,8 @@ class StoredScores:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """A ``repeat``, and the only elementwise operation of its function that takes an array like
-    its result, as operand ``index``, just as often; ``None`` if there is no such one."""
+    """A ``repeat``, and the first elementwise operation behind it in its function that takes an
+    array like its result, as operand ``index``, just as often; ``None`` if there is no such one."""
 
     repeat: Operation
     taker: Operation | None = None

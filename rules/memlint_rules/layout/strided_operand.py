@@ -14,7 +14,7 @@ from memlint.tracer.operands import (
     reordered,
     spell,
 )
-from memlint.tracer.records import Operation
+from memlint.tracer.records import BACKWARD, Operation
 from memlint.tracer.sightings import Claim, Sighting
 
 SLOW = NORMALISING | REDUCTIONS | LOOKUPS
@@ -94,7 +94,7 @@ class StridedOperand(Rule):
     def observe(self, operation: Operation) -> Iterator[Sighting]:
         """Operations that read along a slow axis."""
         odd = reordered(operation)
-        if operation.short not in SLOW or not odd:
+        if operation.short not in SLOW or not odd or operation.phase == BACKWARD:
             return
         operand = operation.operands[odd[0]]
         if is_format(operand):
