@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _LEAST_BYTES = 1 << 16
 _MOST_HELD = 4096
+_MOST_NODES = 5000
 _SUMS = frozenset({"add", "add_"})
 _FIRST_STEPS = 8
 """Steps whose results are looked after: what grows does so from the start."""
@@ -36,6 +37,8 @@ class Keeping:
         # The last result of a sum at a place, and the steps in which it went on.
         self._sums: dict[SpotKey, tuple[weakref.ref[torch.Tensor] | None, frozenset[int]]] = {}
         self._kept: dict[tuple[SpotKey, str], dict[int, tuple[int, int, Signature]]] = {}
+        # The sums whose graphs results belong to, by the places of the results.
+        self._holders: dict[tuple[SpotKey, str], set[SpotKey]] = {}
 
     def concerns(self, operator: Operator, results: Sequence[torch.Tensor]) -> bool:
         """Whether results of such an operation are worth looking after: large ones, and sums of
@@ -71,6 +74,7 @@ class Keeping:
         """At the end of a step: forget what is gone, and note what earlier steps have left."""
         alive = []
         kept: dict[tuple[SpotKey, str], dict[int, tuple[int, int, Signature]]] = {}
+        graphs = self._graphs_of_sums() if step <= _FIRST_STEPS else {}
         for ref, record, made in self._held:
             tensor = ref()
             if tensor is None:
@@ -78,7 +82,10 @@ class Keeping:
             alive.append((ref, record, made))
             if made == step or tensor.grad_fn is None:
                 continue
-            by_step = kept.setdefault((record.spot, record.operator.name), {})
+            place = (record.spot, record.operator.name)
+            holders = {spot for spot, nodes in graphs.items() if tensor.grad_fn in nodes}
+            self._holders.setdefault(place, set()).update(holders)
+            by_step = kept.setdefault(place, {})
             count, nbytes, _ = by_step.get(made, (0, 0, ()))
             size = tensor.numel() * tensor.element_size()
             by_step[made] = (count + 1, nbytes + size, signature(tensor))
@@ -87,13 +94,35 @@ class Keeping:
             if len(by_step) >= len(self._kept.get(place, ())):
                 self._kept[place] = by_step
 
+    def _graphs_of_sums(self) -> dict[SpotKey, set[Any]]:
+        """The nodes that the sums which go on over steps can be traced back to."""
+        found = {}
+        for spot, (ref, steps) in self._sums.items():
+            last = ref() if ref is not None and steps else None
+            if last is not None and last.grad_fn is not None:
+                found[spot] = _behind(last.grad_fn)
+        return found
+
     def records(self, sites: CallSites) -> Iterator[Retained]:
         """The places whose results outlived their steps."""
-        sums = tuple(sites.site(spot) for spot, (_, steps) in self._sums.items() if len(steps) > 1)
+        going_on = {spot for spot, (_, steps) in self._sums.items() if len(steps) > 1}
         for (spot, name), by_step in self._kept.items():
+            holders = self._holders.get((spot, name), set()) & going_on
+            sums = tuple(sorted(sites.site(one) for one in holders))
             count = sum(one[0] for one in by_step.values())
             nbytes = sum(one[1] for one in by_step.values())
             made = max(by_step.values(), key=lambda one: one[1])[2]
             yield Retained(
                 sites.site(spot), name, operand_of(made), count, len(by_step), nbytes, sums
             )
+
+
+def _behind(node: Any) -> set[Any]:
+    """The nodes that a node of autograd holds, up to a number of them."""
+    found, waiting = {node}, [node]
+    while waiting and len(found) < _MOST_NODES:
+        for after, _ in waiting.pop().next_functions:
+            if after is not None and after not in found:
+                found.add(after)
+                waiting.append(after)
+    return found

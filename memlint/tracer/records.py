@@ -174,7 +174,7 @@ class Growth:
 class Retained:
     """Results of an operation that are alive, with the graph that they belong to, after the
     step that made them: ``count`` of them, from ``steps`` steps, in ``nbytes`` bytes.  ``sums``
-    are the places where numbers are summed up over steps together with their graph."""
+    are the places where numbers are summed up over steps whose graph they belong to."""
 
     site: Site
     name: str

@@ -211,10 +211,34 @@ def test_a_meter_that_holds_the_graph() -> None:
     with traced() as run:
         _evaluate(Meter(), detach=False)
     found = run.sightings("graph-retention")
-    assert {one.site.line for one in found} == {line_of(_evaluate, "model(x)")}
-    assert all(one.nbytes >= 3 * 64 * 256 * 4 for one in found)
     summed = line_of(_evaluate, "meter.total = meter.total")
-    assert {site.line for one in found for site, _ in one.related} == {summed}
+    assert {one.site.line for one in found} == {summed}
+    assert all(one.nbytes >= 3 * 64 * 256 * 4 for one in found)
+    made = line_of(_evaluate, "model(x)")
+    assert {site.line for one in found for site, _ in one.related} == {made}
+
+
+def test_each_sum_holds_its_own_graphs() -> None:
+    model = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 1))
+    other = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 1))
+
+    def program() -> None:
+        one: torch.Tensor | float = 0.0
+        two: torch.Tensor | float = 0.0
+        for _ in range(6):
+            one = one + model(A).mean()
+            two = two + other(A).mean()
+            run.session.step()
+
+    with traced() as run:
+        program()
+    found = run.sightings("graph-retention")
+    first, second = line_of(program, "one = one"), line_of(program, "two = two")
+    assert {one.site.line for one in found} == {first, second}
+    assert {(one.site.line, site.line) for one in found for site, _ in one.related} == {
+        (first, first),
+        (second, second),
+    }
 
 
 def test_a_sum_in_place_is_told_as_what_holds_the_graph() -> None:
@@ -230,9 +254,7 @@ def test_a_sum_in_place_is_told_as_what_holds_the_graph() -> None:
     with traced() as run:
         program()
     found = run.sightings("graph-retention")
-    assert {site.line for one in found for site, _ in one.related} == {
-        line_of(program, "total += loss")
-    }
+    assert {one.site.line for one in found} == {line_of(program, "total += loss")}
 
 
 def test_a_meter_of_detached_losses_is_sound() -> None:

@@ -299,9 +299,15 @@ class GraphRetention(Rule):
         """Results that are alive, with their graph, steps after they were made."""
         if kept.steps < FEWEST_STEPS:
             return
+        site, related = kept.site, tuple(
+            (one, "numbers are summed up here with their graph") for one in kept.sums
+        )
+        if len(kept.sums) == 1:
+            # It is the sum that holds them.
+            (site,), related = kept.sums, ((kept.site, "this is kept alive with its graph"),)
         yield Sighting(
             self,
-            kept.site,
+            site,
             f"{spell(kept.result)} of {kept.steps} earlier steps, {kept.count} in all, are still "
             f"alive with their graph: {megabytes(kept.nbytes / kept.steps)} more with every step",
             "keep `.detach()` of what is collected or summed up over steps, or its `.item()`",
@@ -309,9 +315,7 @@ class GraphRetention(Rule):
             kept.count,
             kept.steps,
             kept.nbytes,
-            related=tuple(
-                (site, "numbers are summed up here with their graph") for site in kept.sums
-            ),
+            related=related,
         )
 
 
