@@ -188,8 +188,8 @@ class TransposedStream(Rule):
         taken = sum(part.operation.count for part in parts)
         places = {part.operation.site for part in parts}
         births = max(stream.births, 1)
-        if taken < FEWEST_TAKINGS * births:
-            return
+        if taken < FEWEST_TAKINGS * births or len(parts) < 2:
+            return  # what takes it alone is told of by itself
         rounds = gcd(*(part.times for part in parts))
         parts = tuple(replace(part, times=part.times // rounds) for part in parts)
         main = max(parts, key=lambda part: part.operation.operands[part.dense[0]].array.nbytes)
