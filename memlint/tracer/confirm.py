@@ -135,7 +135,12 @@ def _targets(
     marked = [one for one in same if one.finding.fingerprint == traced.fingerprint]
     if marked and traced.fingerprint and (here is None or marked[0].own is None):
         return marked
-    return [one for one in same if here is not None and here in one.others]
+    named = [one for one in same if here is not None and here in one.others]
+    if named or moved is None:
+        return named
+    # The linter may stand at what the trace names beside its finding: where doubles come from.
+    beside = {places.of(one.path, one.location) for one in moved.related} - {None}
+    return [one for one in same if one.own in beside]
 
 
 def _overlap(one: Location, other: Location) -> bool:

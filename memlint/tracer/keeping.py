@@ -20,12 +20,14 @@ _LEAST_BYTES = 1 << 16
 _MOST_HELD = 4096
 _MOST_NODES = 5000
 _SUMS = frozenset({"add", "add_"})
-_FIRST_STEPS = 8
-"""Steps whose results are looked after: what grows does so from the start."""
+_FIRST_STEPS, _LATER_RESULTS = 8, 32
+"""Steps whose results are all looked after, and how many of each later step are: what grows does so
+from the start, but the loop that it grows in may come late."""
+_MOST_SEARCHES = 32
 
 
 class Keeping:
-    """Large results of the first steps, held weakly until the end.
+    """Large results, held weakly until the end.
 
     What is alive at the end of a later step and still has its node is kept by somebody.  A
     result that is only referred to by the graph itself is alive as well: such a graph is kept.
@@ -34,6 +36,7 @@ class Keeping:
 
     def __init__(self) -> None:
         self._held: list[tuple[weakref.ref[torch.Tensor], Noted, int]] = []
+        self._step, self._noted, self._searches = 0, 0, 0
         # The last result of a sum at a place, and the steps in which it went on.
         self._sums: dict[SpotKey, tuple[weakref.ref[torch.Tensor] | None, frozenset[int]]] = {}
         self._kept: dict[tuple[SpotKey, str], dict[int, tuple[int, int, Signature]]] = {}
@@ -54,7 +57,12 @@ class Keeping:
         if record.operator.short in _SUMS and not result.dim():
             self._add(record.spot, operands, result, step)
             return
-        if step >= _FIRST_STEPS or len(self._held) >= _MOST_HELD:
+        if len(self._held) >= _MOST_HELD:
+            return
+        if step != self._step:
+            self._step, self._noted = step, 0
+        self._noted += 1
+        if step >= _FIRST_STEPS and self._noted > _LATER_RESULTS:
             return
         first = result[0] if isinstance(result, (tuple, list)) else result
         if isinstance(first, torch.Tensor):
@@ -74,7 +82,7 @@ class Keeping:
         """At the end of a step: forget what is gone, and note what earlier steps have left."""
         alive = []
         kept: dict[tuple[SpotKey, str], dict[int, tuple[int, int, Signature]]] = {}
-        graphs = self._graphs_of_sums() if step <= _FIRST_STEPS else {}
+        graphs: dict[SpotKey, set[Any]] | None = None
         for ref, record, made in self._held:
             tensor = ref()
             if tensor is None:
@@ -83,6 +91,8 @@ class Keeping:
             if made == step or tensor.grad_fn is None:
                 continue
             place = (record.spot, record.operator.name)
+            if graphs is None:
+                graphs = self._graphs_of_sums()
             holders = {spot for spot, nodes in graphs.items() if tensor.grad_fn in nodes}
             self._holders.setdefault(place, set()).update(holders)
             by_step = kept.setdefault(place, {})
@@ -96,7 +106,10 @@ class Keeping:
 
     def _graphs_of_sums(self) -> dict[SpotKey, set[Any]]:
         """The nodes that the sums which go on over steps can be traced back to."""
-        found = {}
+        found: dict[SpotKey, set[Any]] = {}
+        if self._searches >= _MOST_SEARCHES:
+            return found
+        self._searches += 1
         for spot, (ref, steps) in self._sums.items():
             last = ref() if ref is not None and steps else None
             if last is not None and last.grad_fn is not None:

@@ -13,19 +13,49 @@ from memlint.tracer.records import Waiting
 _ASKING = "__next__"
 
 
-class _Settings(NamedTuple):
+class _Asked(NamedTuple):
+    """The iterator that is asked: its settings, and how many batches it has given so far (``None``
+    if it does not tell)."""
+
     workers: int
     pins: bool
+    given: int | None
+
+
+class _Wait(NamedTuple):
+    """One wait, from ``began`` to ``ended``, of an iterator that had given ``given`` batches;
+    ``operations`` is how many were traced meanwhile, ``paused`` how long nothing counted before."""
+
+    began: float
+    ended: float
+    given: int | None
+    operations: int
+    paused: float
 
 
 class _Place:
-    __slots__ = ("began", "count", "ended", "operations", "paused", "settings", "waited")
+    __slots__ = ("began", "count", "ended", "last", "operations", "paused", "settings", "waited")
 
-    def __init__(self, settings: _Settings, now: float) -> None:
+    def __init__(self, settings: _Asked, now: float) -> None:
         self.settings = settings
         self.began = self.ended = now
         self.count, self.operations, self.waited = 0, 0, 0.0
         self.paused = 0.0
+        # It counts once the next batch is asked for: the last one of a loop brings no batch, but
+        # the end of the workers.
+        self.last: _Wait | None = None
+
+    def add(self, given: int | None) -> None:
+        """Count the last wait, if an iterator that has given so many batches gave one then."""
+        last, self.last = self.last, None
+        if last is None or (given is not None and last.given is not None
+                            and given != last.given + 1):  # fmt: skip
+            return
+        self.count += 1
+        self.operations += last.operations
+        self.waited += last.ended - last.began
+        self.began += last.paused
+        self.ended = last.ended
 
 
 class Loading:
@@ -35,29 +65,28 @@ class Loading:
         self._sites = sites
         self._clock = clock
         self._places: dict[SpotKey, _Place] = {}
-        self._open: tuple[_Place, float, int] | None = None
+        self._open: tuple[_Place, float, int | None, int] | None = None
         self._paused_at: float | None = None
 
     def begins(self, seen: int = 0) -> None:
         """The next batch is asked for, when ``seen`` operations have run."""
+        spot, asked = self._sites.here(2), _asked()
+        place = self._places.get(spot)
+        if place is not None:
+            place.add(asked.given)
         if self._paused_at is not None:
             return
-        spot, now = self._sites.here(2), self._clock()
-        place = self._places.get(spot)
+        now = self._clock()
         if place is None:
-            place = self._places[spot] = _Place(_settings_of_asking(), now)
-        self._open = place, now, seen
+            place = self._places[spot] = _Place(asked, now)
+        self._open = place, now, asked.given, seen
 
     def ends(self, seen: int = 0) -> None:
         """It has come, if one was asked for; ``seen`` operations have run by now."""
         if self._open is not None:
-            place, began, before = self._open
-            place.operations += seen - before
-            place.count += 1
-            place.ended = self._clock()
-            place.began += place.paused
+            place, began, given, before = self._open
+            place.last = _Wait(began, self._clock(), given, seen - before, place.paused)
             place.paused = 0.0
-            place.waited += place.ended - began
             self._open = None
 
     def pauses(self) -> None:
@@ -86,14 +115,15 @@ class Loading:
             )
 
 
-def _settings_of_asking() -> _Settings:
-    """The settings of the loader whose iterator is being asked."""
+def _asked() -> _Asked:
+    """What is known of the iterator that is being asked."""
     frame = sys._getframe(2)
     while frame is not None:
         if frame.f_code.co_name == _ASKING:
             iterator = frame.f_locals.get("self")
             workers = getattr(iterator, "_num_workers", None)
             if isinstance(workers, int):
-                return _Settings(workers, bool(getattr(iterator, "_pin_memory", False)))
+                pins = bool(getattr(iterator, "_pin_memory", False))
+                return _Asked(workers, pins, getattr(iterator, "_num_yielded", None))
         frame = frame.f_back  # type: ignore[assignment]
-    return _Settings(0, False)
+    return _Asked(0, False, None)

@@ -257,6 +257,19 @@ def test_a_sum_in_place_is_told_as_what_holds_the_graph() -> None:
     assert {one.site.line for one in found} == {line_of(program, "total += loss")}
 
 
+def test_a_meter_of_an_evaluation_after_a_long_training() -> None:
+    model = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 256))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with traced() as run:
+        for _ in range(20):
+            model(A).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        _evaluate(Meter(), detach=False)
+    found = run.sightings("graph-retention")
+    assert {one.site.line for one in found} == {line_of(_evaluate, "meter.total = meter.total")}
+
+
 def test_a_meter_of_detached_losses_is_sound() -> None:
     with traced() as run:
         _evaluate(Meter(), detach=True)

@@ -170,11 +170,31 @@ def test_what_may_be_the_tracer_s_own_time_is_not_held_against_a_loader() -> Non
 
 
 def test_waiting_is_what_passes_between_asking_and_getting() -> None:
-    times = iter([10.0, 10.5, 12.0, 12.25])
+    times = iter([10.0, 10.5, 12.0, 12.25, 13.0, 20.0])
     loading = Loading(CallSites([]), clock=lambda: next(times))
-    for _ in range(2):
+    for _ in range(3):
         loading.begins()
         loading.ends()
     loading.ends()
     (one,) = loading.records()
+    # Nothing was asked for after the last one: it may have been the end.
     assert (one.count, one.waited, one.elapsed) == (2, 0.75, 2.25)
+
+
+def test_the_end_of_a_loader_is_no_wait_for_a_batch() -> None:
+    class Batches:
+        _num_workers, _num_yielded = 0, 0
+
+        def __next__(self) -> None:
+            loading.begins()
+            loading.ends()
+            self._num_yielded += self._num_yielded < 3
+
+    times = iter(range(100))
+    loading = Loading(CallSites([]), clock=lambda: float(next(times)))
+    for _ in range(2):
+        batches = Batches()
+        for _ in range(4):
+            next(batches)  # type: ignore[call-overload]
+    (one,) = loading.records()
+    assert (one.count, one.waited) == (6, 6.0)
