@@ -1,10 +1,10 @@
 """Timing two ways of doing the same thing, side by side.
 
 Both run in turns, in an order drawn anew in each round, together with a control, the first way
-once more, and with what the second way has to be prepared by.  Each is timed in a few blocks, of which the quickest
-counts.  What is reported is the median of
-the ratios within rounds with its confidence interval, so that drifts of the machine cancel, and
-the same of the control, which tells what the machine makes of two things that are equal.
+once more, and with what the second way has to be prepared by.  Each is timed in a few blocks, of
+which the quickest counts.  What is reported is the median of the ratios within rounds with its
+confidence interval, so that drifts of the machine cancel, and the same of the control, which tells
+what the machine makes of two things that are equal.
 
 The numbers of rounds after which the ratios are looked at are fixed before the first round.  With
 ``k`` looks each interval is made for an error of 5 % / ``k``: so the chance that any of them misses

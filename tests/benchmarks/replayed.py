@@ -89,7 +89,9 @@ def main() -> int:
     options = parser.parse_args()
     print(f"torch {torch.__version__}, Python {platform.python_version()}, ", end="")
     print(f"{torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}\n")
-    print("| program | finding | outcome | times as long | conversion charged | ms a step | verdict |")
+    print(
+        "| program | finding | outcome | times as long | conversion charged | ms a step | verdict |"
+    )
     print("|---|---|---|---:|---:|---:|---|")
     rows = []
     for program in programs():

@@ -299,8 +299,9 @@ class GraphRetention(Rule):
         """Results that are alive, with their graph, steps after they were made."""
         if kept.steps < FEWEST_STEPS:
             return
-        site, related = kept.site, tuple(
-            (one, "numbers are summed up here with their graph") for one in kept.sums
+        site, related = (
+            kept.site,
+            tuple((one, "numbers are summed up here with their graph") for one in kept.sums),
         )
         if len(kept.sums) == 1:
             # It is the sum that holds them.

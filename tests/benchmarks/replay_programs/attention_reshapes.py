@@ -6,7 +6,8 @@ import torch
 def split(x, heads):
     batch, length, width = x.shape
     x = x.view(batch, length, heads, width // heads)
-    return x.permute(0, 2, 1, 3).reshape(batch * heads, length, width // heads)  # expect-trace: MEM312
+    x = x.permute(0, 2, 1, 3)
+    return x.reshape(batch * heads, length, width // heads)  # expect-trace: MEM312
 
 
 def join(x, batch):

@@ -1,4 +1,4 @@
-"""Queries, keys and values made dense before torch's own attention, which takes them as they are."""
+"""What goes in is made dense for torch's own attention, which takes it as it is."""
 
 import torch
 
