@@ -113,12 +113,14 @@ def _follows(one: Site, other: Site) -> bool:
 def lost_formats(operations: Sequence[Operation]) -> Iterator[LostFormat]:
     """Operations that give up channels_last, where something converts back to it."""
     forward = [one for one in operations if one.phase == FORWARD]
-    paying = [(one, shape) for one in forward if (shape := _converts(one)) is not None]
+    paying = [(n, one, shape) for n, one in enumerate(forward)
+              if (shape := _converts(one)) is not None]  # fmt: skip
     if not paying:
         return
-    for one in forward:
+    # Records come in the order in which they ran for the first time.
+    for place, one in enumerate(forward):
         shape = _loses(one)
-        paid = tuple(other for other, taken in paying if shape == taken)
+        paid = tuple(other for n, other, taken in paying if n > place and shape == taken)
         if shape is not None and paid:
             yield LostFormat(one, paid)
 

@@ -1,17 +1,19 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
 from memlint.layout import Strided
 from memlint.measure import Comparison, TooLong
 from memlint.tracer import experiments, replay
-from memlint.tracer.experiments import function_of, sizes_of_growth
+from memlint.tracer.experiments import experiment, function_of, sizes_of_growth
 from memlint.tracer.records import Growth, Hole, Operand, Operation, Site
 from memlint.tracer.remade import bytes_of, count_of_sets, remade
 from memlint.tracer.replay import Measured, agree, measure, measure_all
-from memlint.tracer.sightings import Claim
-from tests.tracer.tracing import traced
+from memlint.tracer.sightings import AnyClaim, Claim, FuseAttention
+from tests.tracer.tracing import line_of, traced
 
 SITE = Site("program.py", "f", 1)
 BUDGET = 0.05
@@ -226,3 +228,134 @@ def test_the_sizes_of_what_grows() -> None:
     assert (axis, piece, lengths[0], lengths[-1], len(lengths)) == (0, 1, 1, 1000, 12)
     assert sizes_of_growth(growth((2, 2), (4, 4), 3, 1)) is None
     assert sizes_of_growth(growth((2,), (3,), 1, 1)) is None
+
+
+def the_claim(rule: str, program: Callable[[], object]) -> AnyClaim:
+    with traced() as run, torch.no_grad():
+        program()
+    (one,) = run.sightings(rule)
+    (claim,) = one.claims
+    return claim
+
+
+def grow() -> None:
+    out = torch.empty(0, 256)
+    for row in torch.randn(40, 256):
+        out = torch.cat([out, row[None]])
+
+
+def repeat() -> None:
+    grid, positions = torch.randn(8, 64, 64), torch.randn(1, 64, 64)
+    _ = grid * positions.repeat(8, 1, 1)
+
+
+def double() -> None:
+    _ = torch.randn(128, 128) * torch.ones(128, dtype=torch.float64)
+
+
+def attend() -> None:
+    q, k, v = torch.randn(3, 2, 4, 128, 32)
+    _ = torch.softmax(q @ k.transpose(-2, -1) / 32**0.5, -1) @ v
+
+
+def convolve(weight: torch.memory_format, image: torch.memory_format) -> None:
+    model = torch.nn.Conv2d(16, 16, 3).to(memory_format=weight)  # type: ignore[call-overload]
+    model(torch.randn(2, 16, 32, 32).contiguous(memory_format=image))
+
+
+def lose() -> None:
+    image = torch.randn(2, 16, 32, 32).contiguous(memory_format=torch.channels_last)
+    model = torch.nn.Conv2d(16, 16, 3).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    model(model(image).contiguous())
+
+
+def copy_again() -> None:
+    weight = torch.randn(256, 256)
+    for _ in range(4):
+        weight.t().contiguous()
+
+
+def reshape() -> None:
+    torch.randn(64, 1024).t().reshape(-1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "program"),
+    [
+        ("concat-in-loop", grow),
+        ("repeat-instead-of-expand", repeat),
+        ("implicit-float64", double),
+        ("naive-attention", attend),
+        ("channels-last-mismatch", lambda: convolve(torch.channels_last, torch.contiguous_format)),
+        ("channels-last-mismatch", lambda: convolve(torch.contiguous_format, torch.channels_last)),
+        ("channels-last-mismatch", lose),
+        ("contiguous-in-loop", copy_again),
+        ("hidden-layout-copy", reshape),
+    ],
+    ids=lambda one: one if isinstance(one, str) else one.__name__,
+)
+def test_what_is_advised_computes_the_same(rule: str, program: Callable[[], object]) -> None:
+    measured = measure(the_claim(rule, program), BUDGET)
+    assert measured is not None
+    assert measured.same
+    assert measured.as_is > 0
+    assert measured.alternative > 0
+
+
+def test_what_costs_nothing_is_not_charged() -> None:
+    for rule, program in (("concat-in-loop", grow), ("channels-last-mismatch", lose)):
+        made = experiment(the_claim(rule, program))
+        assert made is not None
+        assert made.conversion is None
+    made = experiment(the_claim("concat-in-loop", grow))
+    assert made is not None
+    assert made.events == 12
+    charged = experiment(the_claim("contiguous-in-loop", copy_again))
+    assert charged is not None
+    assert charged.conversion is not None
+    assert charged.uses == 4
+
+
+@pytest.mark.parametrize("change", ["mask", "dropout", "bias"])
+def test_attention_that_does_more_than_scale_its_scores_is_not_replayed(change: str) -> None:
+    def attend_otherwise() -> None:
+        q, k, v = torch.randn(3, 2, 4, 128, 32)
+        scores = q @ k.transpose(-2, -1)
+        if change == "mask":
+            scores = scores.masked_fill(torch.ones(128, 128).triu(1) > 0, -1e9)
+        if change == "bias":
+            scores = scores + torch.randn(128, 128)
+        weights = torch.softmax(scores, -1)
+        _ = (torch.dropout(weights, 0.1, True) if change == "dropout" else weights) @ v
+
+    with traced() as run:
+        attend_otherwise()
+    (one,) = run.sightings("naive-attention")
+    assert one.claims == ()
+
+
+def test_the_scale_of_the_scores_is_kept() -> None:
+    claim = the_claim("naive-attention", attend)
+    assert isinstance(claim, FuseAttention)
+    assert claim.attention.scale == pytest.approx(32**-0.5)
+
+
+def test_attention_that_no_fused_kernel_takes_is_not_replayed() -> None:
+    claim = the_claim("naive-attention", attend)
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        assert measure(claim, BUDGET) is None
+
+
+def test_copies_that_nothing_elementwise_takes_are_not_replayed() -> None:
+    with traced() as run:
+        (torch.randn(1, 128, 128).repeat(4, 1, 1) @ torch.randn(4, 128, 128)).sum()
+    (one,) = run.sightings("repeat-instead-of-expand")
+    assert one.claims == ()
+
+
+def test_a_lost_format_is_told_once() -> None:
+    with traced() as run, torch.no_grad():
+        lose()
+    (one,) = run.sightings("channels-last-mismatch")
+    assert one.site.line == line_of(lose, "model(model(image)")
+    assert [part.vanishes for part in one.claims[0].parts] == [True, False]  # type: ignore[union-attr]
