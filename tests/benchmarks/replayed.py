@@ -4,7 +4,11 @@ Says of each finding whether it stands at the right line, how much longer the op
 the alternative with its interval, the same with the conversion charged, and the verdict.  Ends with
 1 if something was missed, or found and confirmed where nothing is wrong.
 
+With ``--equal N`` operations are timed N times against the very same ones instead: a difference
+that is told of them is a false one.
+
     python -m tests.benchmarks.replayed [NAME ...] [--budget 5] [--json FILE]
+    python -m tests.benchmarks.replayed --equal 20
 """
 
 from __future__ import annotations
@@ -14,14 +18,25 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 
 from memlint.findings import Finding
+from memlint.tracer.replay import measure
+from memlint.tracer.sightings import Claim
+from memlint.tracer.trace import Trace
 from tests.benchmarks.traced_programs import Program, programs, traced
+
+_KINDS: tuple[Callable[[torch.Tensor], object], ...] = (
+    lambda x: x + x,
+    lambda x: torch.softmax(x, -1),
+    lambda x: x.sum(1),
+    lambda x: torch.nn.functional.layer_norm(x, x.shape[-1:]),
+    lambda x: torch.relu(x),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +95,42 @@ def text_of(row: Row) -> str:
     return f"| {row.program} | {place} | {row.outcome} | {numbers} | {row.verdict or ''} |"
 
 
+def equal_ways(rounds: int, budget: float) -> int:
+    """How often a difference is told of two equal ways, each time of another operation or size."""
+    false = 0
+    for number in range(rounds):
+        size = (64, 256, 1024, 2048)[number // 5 % 4]
+        with Trace(replay=False, quiet=True, warmup=0) as trace:
+            _KINDS[number % len(_KINDS)](torch.randn(size, size))
+        operation = trace.operations[-1]
+        measured = measure(Claim(operation, (0,), charged=False), budget)
+        assert measured is not None
+        found = measured.comparison
+        different = found.is_slower or found.is_faster
+        false += different
+        said = "a difference" if different else "no measurable difference"
+        print(
+            f"{operation.short} of {size}x{size}: {found.ratio:.3f} [{found.low:.3f}, "
+            f"{found.high:.3f}], against itself [{found.control_low:.3f}, "
+            f"{found.control_high:.3f}], {found.rounds} rounds: {said}",
+            flush=True,
+        )
+    print(f"{rounds - false} of {rounds}: no measurable difference")
+    return false
+
+
 def main() -> int:
     """Run the programs and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--budget", type=float, default=5.0)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--equal", type=int, metavar="N")
     options = parser.parse_args()
     print(f"torch {torch.__version__}, Python {platform.python_version()}, ", end="")
     print(f"{torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}\n")
+    if options.equal is not None:
+        return 1 if equal_ways(options.equal, options.budget / 5) else 0
     print(
         "| program | finding | outcome | times as long | conversion charged | ms a step | verdict |"
     )
