@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatch
-from types import CodeType
+from types import CodeType, FrameType
 from typing import NamedTuple
 
 from memlint.tracer.records import Site
@@ -47,6 +47,9 @@ class CallSites:
         self._passed: dict[str, bool] = {}
         self._spots: dict[SpotKey, Spot] = {}
         self._sites: dict[SpotKey, Site] = {}
+        # The code of autograd's engine, once it was seen, and the last pass with its call site.
+        self._engine: CodeType | None = None
+        self._task, self._pass = -1, NOWHERE
 
     def here(self, depth: int = 2) -> SpotKey:
         """The key of the call site, seen from ``depth`` frames above; ``NOWHERE`` if there is
@@ -67,15 +70,24 @@ class CallSites:
             frame = frame.f_back  # type: ignore[assignment]
         return NOWHERE
 
-    def within_backward(self, depth: int = 2) -> tuple[SpotKey, bool]:
+    def within_backward(self, task: int, depth: int = 2) -> tuple[SpotKey, bool]:
         """As :meth:`here`, and whether that place lies within the backward pass: a hook, or what
-        is computed once more, not the call that started the pass."""
-        started = False
+        is computed once more, not the call that started the pass; ``task`` is its number."""
         frame = sys._getframe(depth)
+        if frame.f_code is not self._engine:
+            return self._searched(frame)
+        # Nothing of the program runs above the engine: all of a pass is the call that started it.
+        if task != self._task:
+            self._task, (self._pass, _) = task, self._searched(frame)
+        return self._pass, False
+
+    def _searched(self, frame: FrameType | None) -> tuple[SpotKey, bool]:
+        started = False
         while frame is not None:
             code = frame.f_code
             if code.co_name == _ENGINE:
                 started = True
+                self._engine = code
             skip = self._passed.get(code.co_filename)
             if skip is None:
                 skip = self._passed[code.co_filename] = self._is_passed(code.co_filename)
@@ -84,7 +96,7 @@ class CallSites:
                 if key not in self._spots:
                     self._spots[key] = Spot(code, frame.f_lasti)
                 return key, not started
-            frame = frame.f_back  # type: ignore[assignment]
+            frame = frame.f_back
         return NOWHERE, False
 
     def _is_passed(self, filename: str) -> bool:

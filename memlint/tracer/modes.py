@@ -25,6 +25,7 @@ _ENDS = (
 )
 _MARKERS = frozenset(map(id, (_BEGINS, *_ENDS)))
 _is_inference = torch.is_inference_mode_enabled
+_function_modes = torch._C._len_torch_function_stack
 _DisableTorchFunction = torch._C.DisableTorchFunction
 _IDLE = ("contiguous", "to", "cuda", "cpu", "pin_memory", "float")
 
@@ -95,7 +96,10 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
         result = func(*args, **kwargs)
         note = self.note
         if note is not None:
-            with _DisableTorchFunction():
+            if _function_modes():
+                with _DisableTorchFunction():
+                    note(func, args, kwargs, result)
+            else:
                 note(func, args, kwargs, result)
         return result
 

@@ -53,6 +53,7 @@ _SCALARS = frozenset({int, float, bool, type(None), torch.dtype, torch.device, s
 _STRIDED = torch.strided
 _task = torch._C._current_graph_task_id
 _sequence = torch._C._autograd._get_sequence_nr
+_node = torch._C._current_autograd_node
 
 
 class Noted:
@@ -94,7 +95,7 @@ class Recorder:
         self.seen = 0
         self.dropped = 0
         self.loading = Loading(sites)
-        self._here = sites.here
+        self._here, self._in_pass = sites.here, sites.within_backward
         self._noted: dict[tuple[Any, ...], Noted] = {}
         self._layouts: dict[tuple[SpotKey, int], int] = {}
         self._asked: dict[tuple[Any, ...], list[int]] = {}
@@ -118,13 +119,14 @@ class Recorder:
         number = _sequence()
         made_node = number != self._sequence
         phase = self.phase
-        if _task() == -1:
+        task = _task()
+        if task == -1:
             spot = self._here(3)
             if made_node:
                 self._forward.put(number - 1, spot)
                 self._sequence = number
         else:
-            spot, phase = self._in_backward(number), BACKWARD
+            spot, phase = self._in_backward(number, task), BACKWARD
         operands = []
         key: list[Any] = [spot, id(func), phase]
         for value in args:
@@ -140,7 +142,7 @@ class Recorder:
         for one in operands:
             # The signature, spelled out: a call for each operand would cost half as much again.
             if one.layout is _STRIDED:
-                key += (one.shape, one.stride(), one.dtype, one.device)
+                key += (one.shape, one.stride(), one.dtype, one.is_cpu or one.device)
             else:
                 key += signature(one)
         whole = tuple(key)
@@ -188,17 +190,17 @@ class Recorder:
         self.step += 1
         self.phase = FORWARD
 
-    def _in_backward(self, number: int) -> SpotKey:
+    def _in_backward(self, number: int, task: int) -> SpotKey:
         """The forward operation's place; code of the program that runs within backward, a hook
         or a checkpointed function, stands for itself."""
-        spot, own = self.sites.within_backward(4)
+        spot, own = self._in_pass(task, 4)
         if own:
             if number != self._sequence:
                 self._forward.put(number - 1, spot)
                 self._sequence = number
             return spot
         self._sequence = number
-        node = torch._C._current_autograd_node()
+        node = _node()
         known = self._forward.get(node._sequence_nr()) if node is not None else None
         return spot if known is None else known
 
@@ -233,16 +235,18 @@ class Recorder:
             n for n, one in enumerate(operands) if has_strides(one) and not one.is_contiguous()
         )
         record.large = bool(record.odd) and _bytes_of(operands[record.odd[0]]) >= LEAST_BYTES
-        odd_result = any(has_strides(one) and not one.is_contiguous() for one in results)
+        # Rules have nothing to say of small arrays: where their layouts come from is not followed.
+        large_odd = record.large or any(
+            has_strides(one) and not one.is_contiguous() and _bytes_of(one) >= LEAST_BYTES
+            for one in (*results, *operands)
+        )
         record.traces = (
             operator.moves
             or (operator.fresh and (not operands or self.phase == LOADING))
             or any(one.dtype is torch.float64 and one.dim() for one in (*operands, *results))
         )
         record.attends = bool(
-            record.odd
-            or odd_result
-            or operator.reorders
+            large_odd
             or operator.joins
             or operator.reshapes
             or operator.repeats

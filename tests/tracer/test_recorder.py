@@ -69,13 +69,13 @@ def test_a_layout_is_born_where_axes_are_exchanged() -> None:
 
 
 def test_a_view_of_a_view_is_born_where_the_order_changes() -> None:
-    qkv = torch.ones(64, 3, 64)
+    qkv = torch.ones(512, 3, 64)
 
     def program() -> None:
         q = qkv[:, 0]
         k = q.transpose(0, 1)
         torch.exp(k)
-        torch.tanh(k[:8])
+        torch.tanh(k[:32])
 
     with traced() as run:
         program()
