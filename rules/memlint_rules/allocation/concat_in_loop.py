@@ -111,7 +111,8 @@ class ConcatInLoop(Rule):
     ## How to confirm
 
     Print the size of the result over a few iterations: it grows, and so does the time of one
-    iteration. In a profile of a long run `aten::cat` or `memcpy` rises from nothing to the top.
+    iteration. In a profile of a long run `aten::cat` or `memcpy` rises from nothing to the top. A
+    trace replays concatenations from all over the growth against a single one of as many parts.
 
     ## References
 

@@ -104,7 +104,8 @@ class ImplicitFloat64(Rule):
 
     ## How to confirm
 
-    Print the `dtype` of the tensor where it is used.
+    Print the `dtype` of the tensor where it is used. A trace replays the operation in the narrower
+    type; what follows it in double precision is not counted in.
 
     ## References
 

@@ -55,6 +55,10 @@ class ChannelsLastMismatch(Rule):
     when the next convolution takes it: a plain `.contiguous()`, `contiguous_format`, a `cat` with
     a row-major part, an addition whose first operand is row-major, a `reshape` that copies.
 
+    Of a traced run it also reports convolutions whose image and weight are in different formats. An
+    image that comes from elsewhere has to be converted at some place: then this is *info*, and the
+    replay tells whether converting it earlier would be any faster.
+
     ## Why it is slow
 
     The convolution has to bring the tensor back into its own format: two passes over it that

@@ -66,7 +66,9 @@ class HiddenLayoutCopy(Rule):
 
     ## How to confirm
 
-    The finding is an observation: the copies were counted as they happened.
+    The copies were counted as they happened. In the replay the alternative is a view of a dense
+    array, which is charged with making it dense: that pays where the same array is copied more than
+    once.
 
     ## References
 

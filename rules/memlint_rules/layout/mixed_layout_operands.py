@@ -30,7 +30,8 @@ class MixedLayoutOperands(Rule):
     ## When it is silent
 
     - both arrays are stored in the same order, also where it is not row-major;
-    - one of them is broadcast, or they have less than 64 KiB.
+    - one of them is broadcast, or they have less than 64 KiB;
+    - it belongs to a backward pass: its layouts follow from those of the forward one.
 
     ## Example
 

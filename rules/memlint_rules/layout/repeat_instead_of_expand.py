@@ -127,7 +127,8 @@ class RepeatInsteadOfExpand(Rule):
 
     ## How to confirm
 
-    Look for `aten::repeat` in a profile with memory, and compare its bytes with those of its
+    A trace replays the copy and the elementwise operation that takes it against the same operation
+    on a view. Or look for `aten::repeat` in a profile with memory, and compare its bytes with those of its
     only consumer.
 
     ## References

@@ -43,7 +43,8 @@ class StridedOperand(Rule):
     - the array is row-major, axes of size 1 aside, or broadcast;
     - it has less than 64 KiB;
     - it is an image in channels_last;
-    - matrix products, which take transposed operands as they are.
+    - matrix products, which take transposed operands as they are;
+    - it belongs to a backward pass: its layouts follow from those of the forward one.
 
     ## Example
 
