@@ -69,6 +69,8 @@ def _only(softmax: Operation, products: Sequence[Operation]) -> Operation | None
 def _scale(softmax: Operation, forward: Sequence[Operation], flat: tuple[int, ...]) -> float | None:
     """What the scores are multiplied by; ``None`` where more than that happens to them."""
     shapes = (softmax.operands[0].array.shape, flat)
+    if softmax.arguments[1:2] not in ((-1,), (len(shapes[0]) - 1,)):
+        return None
     scale = 1.0
     for one in forward:
         site = one.site
@@ -96,18 +98,21 @@ def repeated_arrays(operations: Sequence[Operation]) -> Iterator[Repeated]:
         takers = [
             (one, max(indices))
             for one in forward
-            if one.short in ELEMENTWISE and _beside(one, repeat) and _follows(one.site, repeat.site)
+            if one.short in ELEMENTWISE
+            and _beside(one, repeat)
+            and _end(one.site) >= _end(repeat.site)
             if len(one.operands) > 1
             # Where several operands have that layout, any of them stands for the others.
             if (indices := [n for n, other in enumerate(one.operands) if other == made])
         ]
-        nearest = min(takers, key=lambda one: (one[0].site.line, one[0].site.column), default=None)
+        nearest = min(takers, key=lambda one: _end(one[0].site), default=None)
         yield Repeated(repeat) if nearest is None else Repeated(repeat, *nearest)
 
 
-def _follows(one: Site, other: Site) -> bool:
-    """Whether a place comes after another one, or around it."""
-    return (one.end_line, one.end_column) >= (other.end_line, other.end_column)
+def _end(site: Site) -> tuple[int, int]:
+    """Where a place ends, or its line where that is not known; what is around a place ends there
+    or later."""
+    return site.end_line or site.line, site.end_column
 
 
 def lost_formats(operations: Sequence[Operation]) -> Iterator[LostFormat]:

@@ -275,6 +275,12 @@ def copy_again() -> None:
         weight.t().contiguous()
 
 
+def copy_elsewhere() -> None:
+    turned = torch.randn(256, 256).t()
+    turned.contiguous()
+    turned.contiguous()
+
+
 def reshape() -> None:
     torch.randn(64, 1024).t().reshape(-1)
 
@@ -291,6 +297,7 @@ def reshape() -> None:
         ("channels-last-mismatch", lose),
         ("contiguous-in-loop", copy_again),
         ("hidden-layout-copy", reshape),
+        ("redundant-contiguous", copy_elsewhere),
     ],
     ids=lambda one: one if isinstance(one, str) else one.__name__,
 )
@@ -316,7 +323,7 @@ def test_what_costs_nothing_is_not_charged() -> None:
     assert charged.uses == 4
 
 
-@pytest.mark.parametrize("change", ["mask", "dropout", "bias"])
+@pytest.mark.parametrize("change", ["mask", "dropout", "bias", "axis"])
 def test_attention_that_does_more_than_scale_its_scores_is_not_replayed(change: str) -> None:
     def attend_otherwise() -> None:
         q, k, v = torch.randn(3, 2, 4, 128, 32)
@@ -325,7 +332,7 @@ def test_attention_that_does_more_than_scale_its_scores_is_not_replayed(change: 
             scores = scores.masked_fill(torch.ones(128, 128).triu(1) > 0, -1e9)
         if change == "bias":
             scores = scores + torch.randn(128, 128)
-        weights = torch.softmax(scores, -1)
+        weights = torch.softmax(scores, -2 if change == "axis" else -1)
         _ = (torch.dropout(weights, 0.1, True) if change == "dropout" else weights) @ v
 
     with traced() as run:

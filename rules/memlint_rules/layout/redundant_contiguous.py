@@ -31,7 +31,7 @@ from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 from memlint.source.model import Source
 from memlint.tracer.operands import is_dense_copy, is_large, megabytes, spell
 from memlint.tracer.records import Asked, Operation
-from memlint.tracer.sightings import Sighting
+from memlint.tracer.sightings import Claim, Part, Sighting
 
 NN = "torch.nn.functional."
 ATTENTION = f"{NN}scaled_dot_product_attention"
@@ -273,6 +273,7 @@ class RedundantContiguous(Rule):
             operation.steps,
             nbytes,
             related=((first, "it was made dense here"),),
+            claims=(Claim(operation, (0,), 1.0, (Part(operation, (0,), 1, True),), charged=False),),
         )
 
 
