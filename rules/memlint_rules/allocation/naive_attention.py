@@ -105,10 +105,11 @@ class NaiveAttention(Rule):
 
     ## How to confirm
 
-    A trace replays the forward pass against `scaled_dot_product_attention` on the same shapes, where
-    nothing but a factor lies between the products. Or compare the peak of allocated memory (`torch.cuda.max_memory_allocated`) of one step, and
-    its time, for the longest sequence that is used. A profile shows `aten::_softmax` on a tensor
-    of shape (batch, heads, queries, keys) between two matrix products.
+    A trace replays the forward pass against `scaled_dot_product_attention` on the same shapes,
+    where nothing but a factor lies between the products. Or compare the peak of allocated memory
+    (`torch.cuda.max_memory_allocated`) of one step, and its time, for the longest sequence that is
+    used. A profile shows `aten::_softmax` on a tensor of shape (batch, heads, queries, keys)
+    between two matrix products.
 
     ## References
 

@@ -128,8 +128,8 @@ class RepeatInsteadOfExpand(Rule):
     ## How to confirm
 
     A trace replays the copy and the elementwise operation that takes it against the same operation
-    on a view. Or look for `aten::repeat` in a profile with memory, and compare its bytes with those of its
-    only consumer.
+    on a view. Or look for `aten::repeat` in a profile with memory, and compare its bytes with those
+    of its only consumer.
 
     ## References
 
