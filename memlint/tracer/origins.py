@@ -74,17 +74,15 @@ class Origins:
         maker = self._maker_among(record, operands) if record.traces else None
         if operator.mutable and not operator.fresh:
             return
+        traces = record.traces and operator.fresh
+        born_here = record.spot if operator.reorders or inherited is None else inherited
         for result in results:
             if not has_strides(result):
                 continue
-            storage = storage_of(result)
-            if record.traces and operator.fresh:
-                self._note_maker(record, storage, result, maker)
-            if result.is_contiguous():
-                continue
-            key = (storage, result.stride())
-            here = operator.reorders or inherited is None
-            self._born.put(key, record.spot if here or inherited is None else inherited)
+            if traces:
+                self._note_maker(record, storage_of(result), result, maker)
+            if not result.is_contiguous():
+                self._born.put((storage_of(result), result.stride()), born_here)
 
     def written(self, operands: list[torch.Tensor]) -> None:
         """Something is written into the first operand."""

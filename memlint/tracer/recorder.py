@@ -259,7 +259,10 @@ class Recorder:
 
     def _attend(self, record: Noted, operands: list[torch.Tensor], result: Any) -> None:
         """What only some operations need: where layouts and arrays come from, what grows."""
-        results = tensors_in(result if isinstance(result, (tuple, list)) else (result,))
+        if type(result) in PLAIN:
+            results = [result]
+        else:
+            results = tensors_in(result if isinstance(result, (tuple, list)) else (result,))
         operator = record.operator
         if record.odd:
             odd = operands[record.odd[0]]

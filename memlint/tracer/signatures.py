@@ -54,7 +54,8 @@ def has_strides(tensor: torch.Tensor) -> bool:
 
 def storage_of(tensor: torch.Tensor) -> int:
     """The identity of a tensor's storage while it is alive."""
-    return int(torch._C._storage_address(tensor))  # type: ignore[attr-defined]
+    address: int = torch._C._storage_address(tensor)  # type: ignore[attr-defined]
+    return address
 
 
 def operand_of(made: Signature, *, pinned: bool = False) -> Operand:
