@@ -16,7 +16,7 @@ import torch
 from memlint.measure import Run
 from memlint.tracer.operands import ELEMENTWISE, LOOKUPS, NORMALISING, REDUCTIONS
 from memlint.tracer.records import Argument, Growth, Hole, Opaque, Operand, Operation
-from memlint.tracer.remade import MOST_BYTES, bytes_of, count_of_sets, remade
+from memlint.tracer.remade import MOST_BYTES, bytes_of, can_be_made, count_of_sets, remade
 from memlint.tracer.sightings import (
     CHANNELS_LAST,
     DENSE,
@@ -188,6 +188,8 @@ def _joining(growth: Growth) -> Experiment | None:
     axis, piece, lengths = sizes
     last = growth.largest.array
     row = last.elements // last.shape[axis] * last.itemsize
+    if not can_be_made(growth.largest):
+        return None
     if row * (sum(lengths) + len(lengths) * piece) * 2 > MOST_BYTES:
         return None
 
@@ -318,6 +320,8 @@ def _heads(tensors: Sequence[torch.Tensor], leading: tuple[int, ...]) -> list[to
 def _replayed_by(operation: Operation) -> Callable[..., Any] | None:
     if operation.short not in REPLAYABLE or not operation.replayable:
         return None
+    if not all(map(can_be_made, operation.operands)):
+        return None
     return function_of(operation.name)
 
 
@@ -331,9 +335,11 @@ def function_of(name: str) -> Callable[..., Any] | None:
 
 def _rows(operation: Operation) -> int:
     """The number of values that an index may have."""
-    if operation.short in LOOKUPS and operation.operands:
-        return max(operation.operands[0].array.shape[0], 1)
-    return 2
+    if operation.short not in LOOKUPS or not operation.operands:
+        return 2
+    axis = operation.arguments[1] if operation.short == "index_select" else 0
+    assert isinstance(axis, int)
+    return max(operation.operands[0].array.shape[axis], 1)
 
 
 def _runner(

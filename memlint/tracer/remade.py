@@ -17,7 +17,16 @@ MOST_BYTES = 512 << 20
 _MOST_SETS = 128
 _USUAL_CACHE, _LARGEST_CACHE = 32 << 20, 64 << 20
 _DRAWN = 1 << 20
+_DRAWABLE = frozenset(
+    {"float16", "bfloat16", "float32", "float64", "complex64", "complex128", "bool", "uint8",
+     "int8", "int16", "int32", "int64"}
+)  # fmt: skip
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+
+def can_be_made(operand: Operand) -> bool:
+    """Whether random numbers can be drawn for an operand, and have a place to be."""
+    return operand.kind != "meta" and operand.dtype in _DRAWABLE
 
 
 def bytes_of(operands: Sequence[Operand]) -> int:
@@ -77,7 +86,7 @@ def _fill(flat: torch.Tensor, rows: int) -> None:
     elif flat.dtype is torch.bool:
         drawn.random_(0, 2)
     else:
-        drawn.random_(0, rows)
+        drawn.random_(0, min(rows, torch.iinfo(flat.dtype).max))
     for start in range(_DRAWN, flat.numel(), _DRAWN):
         part = flat[start : start + _DRAWN]
         part.copy_(drawn[: part.numel()])

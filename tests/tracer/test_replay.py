@@ -127,6 +127,19 @@ def test_indices_fall_into_the_table() -> None:
     assert 0 <= int(words.min()) <= int(words.max()) < 48
 
 
+def test_indices_along_another_axis_fall_into_it() -> None:
+    rows = torch.tensor([1, 2])
+    claim = only_claim(
+        "index_select", lambda x: x.index_select(1, rows), torch.ones(300, 8).t().t()
+    )
+    assert experiments._rows(claim.operation) == 8
+
+
+def test_numbers_fit_into_their_dtype() -> None:
+    ((small,),) = remade([operand((1000,), (1,), "int8")], 30_000, 1)
+    assert 0 <= int(small.min()) < int(small.max()) <= 126
+
+
 @pytest.mark.parametrize("dtype", ["bool", "int64", "float64", "bfloat16", "complex64"])
 def test_operands_of_every_kind_can_be_made(dtype: str) -> None:
     ((made,),) = remade([operand((8,), (1,), dtype)], 2, 1)
@@ -173,8 +186,10 @@ def test_which_of_equal_numbers_is_chosen_does_not_matter() -> None:
         operation("c10d.allreduce_.default", operand((8,), (1,))),
         operation("aten.add.NoSuchOverload", operand((8,), (1,))),
         operation("aten.sum.default", operand((1 << 14, 1 << 14), (1, 1 << 14))),
+        operation("aten.sum.default", Operand(Strided((8, 4), (1, 8), 4), "float32", "meta")),
+        operation("aten.clone.default", operand((8, 4), (1, 8), "float8_e4m3fn")),
     ],
-    ids=["random", "in-place", "collective", "unknown", "too large"],
+    ids=["random", "in-place", "collective", "unknown", "too large", "no memory", "odd dtype"],
 )
 def test_what_cannot_be_replayed_is_not(one: Operation) -> None:
     assert measure(Claim(one, (0,)), BUDGET) is None
