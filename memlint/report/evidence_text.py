@@ -105,9 +105,12 @@ def _measured(evidence: Mapping[str, Any]) -> list[str]:
         f"as it is {evidence['as_is_ms']:.3g} ms, the alternative "
         f"{evidence['alternative_ms']:.3g} ms: {evidence['ratio']:.2f} times as long "
         f"[{evidence['ratio_low']:.2f}, {evidence['ratio_high']:.2f}]",
-        f"converting takes {evidence['conversion_ms']:.3g} ms for {evidence['uses']:.4g} "
-        f"use{'' if evidence['uses'] == 1 else 's'}: {evidence['net_ratio']:.2f} times in all",
     ]
+    if evidence["conversion_ms"]:
+        parts.append(
+            f"converting takes {evidence['conversion_ms']:.3g} ms for {evidence['uses']:.4g} "
+            f"use{'' if evidence['uses'] == 1 else 's'}: {evidence['net_ratio']:.2f} times in all"
+        )
     if evidence["verdict"] == "confirmed":
         saved = f"{evidence['ms_per_step']:.3g} ms a step to be saved"
         share = evidence.get("share_of_step")

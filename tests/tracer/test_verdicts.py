@@ -96,6 +96,13 @@ def test_one_run_may_stand_for_several_events() -> None:
     assert evidence["ms_per_step"] == pytest.approx(0.3)
 
 
+def test_a_conversion_is_told_where_there_is_one() -> None:
+    for conversion, told in ((1.0, True), (0.0, False)):
+        found = measured(3.0, 2.8, 3.2, conversion)
+        text = long_text(evidence_of(sighting(), found, [0.02], [], shown))
+        assert ("converting takes" in text) is told
+
+
 def test_other_numbers_are_a_matter_of_correctness() -> None:
     found = replace(measured(0.5, 0.4, 0.6), same=False)
     assert evidence_of(sighting(), found, [0.01], [], shown)["verdict"] == "confirmed"
