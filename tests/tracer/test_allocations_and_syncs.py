@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from memlint.tracer.records import Growth
 from tests.tracer.tracing import line_of, traced
 
 A = torch.randn(256, 256)
@@ -37,6 +38,22 @@ def test_growth_goes_on_over_steps() -> None:
             run.session.step()
     (one,) = run.sightings("concat-in-loop")
     assert (one.count, one.steps) == (39, 39)
+
+
+def test_growth_that_begins_anew() -> None:
+    def collect(rows: int) -> None:
+        out = torch.empty(0, 256)
+        for n in range(rows):
+            out = torch.cat([out, A[n : n + 1]])
+
+    with traced() as run:
+        for rows in (10, 30, 20):
+            collect(rows)
+    (one,) = [other for other in run.others if isinstance(other, Growth)]
+    assert (one.count, one.rounds) == (9 + 29 + 19, 3)
+    assert one.first is not None
+    assert one.first.array.shape == (2, 256)
+    assert one.largest.array.shape == (30, 256)
 
 
 def test_parts_that_are_joined_once_are_sound() -> None:

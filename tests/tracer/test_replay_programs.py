@@ -21,3 +21,14 @@ def test_what_is_wrong_is_found_at_its_line_and_nothing_else(program: Program) -
 
 def test_all_programs_but_the_sound_ones_have_a_fault() -> None:
     assert {one.name for one in programs() if not one.expected} == SOUND
+
+
+def test_a_stream_is_told_with_its_birthplace_and_all_that_takes_it() -> None:
+    (program,) = [one for one in programs() if one.name == "transposed_stream"]
+    trace = traced(program, replay=False)
+    (stream,) = [one for one in trace.findings if one.code == "MEM308"]
+    assert stream.evidence is not None
+    assert str(stream.evidence["born_at"]).endswith(f"transposed_stream.py:{stream.location.line}")
+    # Six blocks of two operations, on 8x196x384 numbers, three times.
+    assert stream.evidence["bytes"] == 3 * 6 * 2 * 8 * 196 * 384 * 4
+    assert "taken by 12 operations" in stream.message
