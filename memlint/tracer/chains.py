@@ -131,12 +131,12 @@ def lost_formats(operations: Sequence[Operation]) -> Iterator[LostFormat]:
 
 
 def mixed_formats(
-    operations: Sequence[Operation], lost: Sequence[LostFormat]
+    operations: Sequence[Operation], known: Sequence[Operation]
 ) -> Iterator[MixedFormats]:
-    """Convolutions of operands in two formats, those aside that pay for what was lost before."""
-    paid = [id(other) for one in lost for other in one.paid]
+    """Convolutions of operands in two formats, those aside of which this is known otherwise."""
+    told = {(one.site, one.operands) for one in known}
     for one in operations:
-        if one.short != "convolution" or one.phase != FORWARD or id(one) in paid:
+        if one.short != "convolution" or one.phase != FORWARD or (one.site, one.operands) in told:
             continue
         image, weight = one.operands[:2]
         if is_large(image) and is_nchw(image) and is_nhwc(weight):

@@ -10,7 +10,7 @@ from memlint.tracer.evidence import layout_of
 from memlint.tracer.observe import streams_of
 from memlint.tracer.operands import is_large, is_reordered
 from memlint.tracer.records import Operation, Site, Stream
-from memlint.tracer.sightings import Sighting
+from memlint.tracer.sightings import Claim, Sighting
 from memlint.tracer.step_profile import Shown, line_of
 
 if TYPE_CHECKING:
@@ -52,9 +52,10 @@ def _costs(
 ) -> Iterator[tuple[Site, tuple[float, float]]]:
     """One copy, and what is lost in a step without it, in milliseconds, by birthplaces."""
     for sighting, one in zip(sightings, measured, strict=True):
-        if one is None or not sighting.claims[0].parts:
+        claim = sighting.claims[0] if sighting.claims else None
+        if one is None or not isinstance(claim, Claim) or claim.born != sighting.site:
             continue
-        lost = one.comparison.as_is - one.comparison.alternative
+        lost = one.as_is - one.alternative
         per_step = sighting.count / max(sighting.steps, 1)
         yield sighting.site, (one.conversion * 1e3, lost * per_step * 1e3)
 

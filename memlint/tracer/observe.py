@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from memlint.rule import Rule, observers
 from memlint.tracer.chains import attentions, lost_formats, mixed_formats, repeated_arrays
-from memlint.tracer.records import Operation, Record, Site, Stream
+from memlint.tracer.records import InnerCopy, Operation, Record, Site, Stream
 from memlint.tracer.sightings import Sighting
 
 _VIEWS = frozenset(
@@ -53,6 +53,7 @@ def observed(
     rules: Sequence[Rule], operations: Sequence[Operation], others: Sequence[Record]
 ) -> Iterator[tuple[Record, Sighting]]:
     """The same with the record that each is said to."""
+    inside = [one.operation for one in others if isinstance(one, InnerCopy)]
     records: list[Record] = [
         *operations,
         *others,
@@ -60,7 +61,7 @@ def observed(
         *attentions(operations),
         *repeated_arrays(operations),
         *(lost := list(lost_formats(operations))),
-        *mixed_formats(operations, lost),
+        *mixed_formats(operations, [*inside, *(paid for one in lost for paid in one.paid)]),
     ]
     for rule in rules:
         for kind, name in observers(type(rule)):

@@ -231,51 +231,39 @@ class ChannelsLastMismatch(Rule):
     def observe_inside(self, copy: InnerCopy) -> Iterator[Sighting]:
         """Convolutions that convert an operand in each call, because the other has the format."""
         operation, operand = copy.operation, copy.operand
-        if operation.phase != FORWARD or copy.index not in _OPERANDS:
+        if operation.phase != FORWARD or copy.index is None or copy.index not in _OPERANDS:
             return
         if operand is None or copy.copied is None or not is_large(operand):
             return
         if not is_nchw(operand) or not is_nhwc(copy.copied):
             return
-        name, other, advice = _OPERANDS[copy.index]
-        yield Sighting(
+        when = f", {copy.seconds * 1e3:.3g} of {copy.whole * 1e3:.3g} ms in a profiled step"
+        yield self._mixed(operation, copy.index, when, copy.count, 1)
+
+    def observe_convolutions(self, mixed: MixedFormats) -> Iterator[Sighting]:
+        """Convolutions of operands in two formats, where no profiled step shows the copy."""
+        operation = mixed.convolution
+        yield self._mixed(operation, mixed.other, "", operation.count, operation.steps)
+
+    def _mixed(
+        self, operation: Operation, index: int, when: str, count: int, steps: int
+    ) -> Sighting:
+        name, other, advice = _OPERANDS[index]
+        operand = operation.operands[index]
+        # A weight keeps its format while it is trained; of images each one is another.
+        uses = float(operation.count) if index == 1 else 1.0
+        return Sighting(
             self,
             operation.site,
             f"the {name} of the convolution, {spell(operand)}, is row-major while its {other} is "
-            f"channels_last: each call copies the {name}, {copy.seconds * 1e3:.3g} of "
-            f"{copy.whole * 1e3:.3g} ms in a profiled step",
+            f"channels_last: each call copies the {name}{when}",
             advice,
-            self.severity,
-            copy.count,
-            1,
-            2 * operand.array.nbytes * copy.count,
-        )
-
-    def observe_convolutions(self, mixed: MixedFormats) -> Iterator[Sighting]:
-        """Convolutions of operands in two formats."""
-        operation, other = mixed.convolution, mixed.other
-        operand = operation.operands[other]
-        what, channels_last = ("image", "weight") if other == 0 else ("weight", "image")
-        help = (
-            "bring the images into the format where they are made: "
-            "`.to(memory_format=torch.channels_last)`"
-            if other == 0
-            else "convert the model once: `model.to(memory_format=torch.channels_last)`"
-        )
-        # A weight keeps its format while it is trained; of images each one is another.
-        uses = float(operation.count) if other == 1 else 1.0
-        yield Sighting(
-            self,
-            operation.site,
-            f"a convolution takes its {what}, {spell(operand)}, row-major and its {channels_last} "
-            f"channels_last: the {what} is converted in every call",
-            help,
             # Images that come from elsewhere have to be converted at some place.
-            Severity.INFO if other == 0 else self.severity,
-            operation.count,
-            operation.steps,
-            2 * operand.array.nbytes * operation.count,
-            claims=(Claim(operation, (other,), uses, form=CHANNELS_LAST),),
+            Severity.INFO if index == 0 else self.severity,
+            count,
+            steps,
+            2 * operand.array.nbytes * count,
+            claims=(Claim(operation, (index,), uses, form=CHANNELS_LAST),),
         )
 
 
