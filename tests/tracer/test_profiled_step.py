@@ -270,6 +270,7 @@ def test_the_profiled_step_is_no_time_of_waiting() -> None:
     loading.resumes()
     batch(1.0, 2.0)
     batch(1.0, 2.0)
+    batch(9.0, 9.0)  # counts once the next one is asked for
     waited = [(one.count, one.waited, one.elapsed) for one in loading.records()]
     assert waited == [(3, 3.0, 7.0)]
 
