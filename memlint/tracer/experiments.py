@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import torch
@@ -210,9 +211,7 @@ def _joining(growth: Growth) -> Experiment | None:
         return torch.cat(pieces, axis)
 
     def results() -> Sequence[tuple[Any, Any]]:
-        grown = pieces[0]
-        for one in pieces[1:]:
-            grown = torch.cat([grown, one], axis)
+        grown = reduce(lambda one, more: torch.cat([one, more], axis), pieces)
         return [(grown, other(0))]
 
     return Experiment(as_is, other, results, (growth.largest,), events=len(lengths))
