@@ -81,7 +81,7 @@ def _scale(softmax: Operation, forward: Sequence[Operation], flat: tuple[int, ..
             continue
         if one.short not in ("mul", "div") or len(one.operands) != 1 or not _beside(one, softmax):
             return None
-        factor = one.arguments[1]
+        factor = one.arguments[1] if len(one.arguments) > 1 else None
         if not isinstance(factor, (int, float)) or not factor:
             return None
         scale = scale * factor if one.short == "mul" else scale / factor
