@@ -45,7 +45,7 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> memlint.Trace:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         Path("program.py").write_text(STREAM, encoding="utf-8")
-        with memlint.trace(output="out.json", quiet=True) as trace:
+        with memlint.trace(output="out.json", quiet=True, replay_budget=60.0) as trace:
             runpy.run_path("program.py", {"trace": trace})
     trace.folder = folder  # type: ignore[attr-defined]
     return trace
