@@ -11,6 +11,7 @@ from types import TracebackType
 import torch
 
 from memlint.tracer.callsite import CallSites
+from memlint.tracer.groups import spare_the_default_group
 from memlint.tracer.modes import Asking, Watching
 from memlint.tracer.profiling import TOO_LONG, StepProfiler
 from memlint.tracer.recorder import Recorder
@@ -78,6 +79,7 @@ class Session:
         return self._early
 
     def __enter__(self) -> Session:
+        spare_the_default_group()
         self._choose()
         for recorder in (self._main, self._early):
             if recorder is not None:
