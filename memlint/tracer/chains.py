@@ -24,7 +24,7 @@ def attentions(operations: Sequence[Operation]) -> Iterator[StoredScores]:
         makers = [one for one in products if one.results and one.results[0].array.shape == flat]
         takers = [one for one in products if one.operands[0].array.shape == flat]
         if makers and takers:
-            yield StoredScores(softmax, _inputs(softmax, forward))
+            yield StoredScores(softmax, _inputs(softmax, forward), _drops(softmax, forward))
 
 
 def _inputs(softmax: Operation, forward: Sequence[Operation]) -> tuple[Operation, ...]:
@@ -33,6 +33,17 @@ def _inputs(softmax: Operation, forward: Sequence[Operation]) -> tuple[Operation
         one
         for one in forward
         if one.site == softmax.site and one.short == "mul" and len(one.operands) == 1
+    )
+
+
+def _drops(softmax: Operation, forward: Sequence[Operation]) -> bool:
+    """Whether numbers are drawn for each of the weights where they are computed."""
+    shape = softmax.operands[0].array.shape
+    return any(
+        one.site == softmax.site
+        and one.short in ("native_dropout", "bernoulli_", "bernoulli")
+        and one.operands[0].array.shape == shape
+        for one in forward
     )
 
 

@@ -142,7 +142,8 @@ class Operation:
 class Asked:
     """A method of a tensor that need not do anything, as often as it was called: ``idle`` is
     how often it gave back the tensor that it was called on, ``always`` tells that it did so with
-    any tensor that it was called on at this place."""
+    any tensor that it was called on at this place.  ``exchanged`` is how often the axes of that
+    tensor had been exchanged just before: it is dense only by the way its numbers came."""
 
     site: Site
     name: str
@@ -151,6 +152,7 @@ class Asked:
     idle: int = 0
     steps: int = 0
     always: bool = False
+    exchanged: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,10 +222,12 @@ class Stream:
 @dataclass(frozen=True, slots=True)
 class StoredScores:
     """A softmax of scores between two products; ``inputs`` are the operations that scale queries
-    and keys, where torch's own attention has fallen back to this."""
+    and keys, where torch's own attention has fallen back to this; ``drops`` tells that some of
+    the weights are dropped at random."""
 
     softmax: Operation
     inputs: tuple[Operation, ...] = ()
+    drops: bool = False
 
     @property
     def is_fallback(self) -> bool:

@@ -30,6 +30,23 @@ def test_elementwise_work_on_two_orders() -> None:
     assert measured.same
 
 
+def test_gradients_of_two_orders_are_told_of_as_such() -> None:
+    """Nothing at the line of the forward call adds anything."""
+    x = A.clone().requires_grad_()
+
+    def program() -> None:
+        y = x.exp()
+        (y * torch.ones(256, 256)).sum().backward(retain_graph=True)
+        total = y.t().sin() @ B + y.cos()
+        total.backward(torch.ones(256, 256).t())
+
+    with traced() as run:
+        program()
+    told = [one for one in run.sightings("mixed-layout-operands") if "backward" in one.message]
+    assert told
+    assert all(one.message.startswith("in the backward pass of this") for one in told)
+
+
 def test_elementwise_work_on_one_order_is_sound() -> None:
     with traced() as run:
         A + B

@@ -8,7 +8,7 @@ from memlint.findings import Severity
 from memlint.layout import stride_order
 from memlint.rule import Rule
 from memlint.tracer.operands import ELEMENTWISE, is_large, is_reordered, spell
-from memlint.tracer.records import Operand, Operation
+from memlint.tracer.records import BACKWARD, Operand, Operation
 from memlint.tracer.sightings import Claim, Sighting
 
 
@@ -91,10 +91,12 @@ class MixedLayoutOperands(Rule):
         if len(orders) < 2 or not odd:
             return
         operand, born = operation.operands[odd[0]], operation.births.get(odd[0])
+        # The line is that of the forward call: in its text nobody would find this operation.
+        when = "in the backward pass of this, " if operation.phase == BACKWARD else ""
         yield Sighting(
             self,
             operation.site,
-            f"`{operation.short}` meets {spell(operand)} and an array of the same shape that is "
+            f"{when}`{operation.short}` meets {spell(operand)} and an array of the same shape that is "
             "stored in another order: one of the two is walked across its order",
             "give both the same order: `.contiguous()` where the axes are exchanged, or the same "
             "exchange for both",
