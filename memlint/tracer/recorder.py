@@ -139,7 +139,7 @@ class Recorder:
             operands += tensors_in(tuple(kwargs.values()))
         for one in operands:
             # The signature, spelled out: a call for each operand would cost half as much again.
-            if one.layout is _STRIDED:
+            if one.layout is _STRIDED and not one.is_nested:
                 key += (one.shape, one.stride(), one.dtype, one.device)
             else:
                 key += signature(one)

@@ -118,8 +118,8 @@ class Trace:
         self._session = Session(**self._options)  # type: ignore[arg-type]
         self._done, self._process = True, os.getpid()
         self._folder = Path.cwd()  # the program may go elsewhere
-        _OPEN.append(self)
         self._session.__enter__()
+        _OPEN.append(self)
         return self
 
     def __exit__(
@@ -129,8 +129,10 @@ class Trace:
         traceback: TracebackType | None,
     ) -> None:
         assert self._session is not None
-        self._session.__exit__(kind, error, traceback)
-        _OPEN.remove(self)
+        try:
+            self._session.__exit__(kind, error, traceback)
+        finally:
+            _OPEN.remove(self)
         if os.getpid() != self._process:
             return  # a forked child leaves the block as well: what it did was not seen
         self._conclude(self._session)

@@ -24,6 +24,7 @@ import torch
 
 import memlint
 from memlint.findings import Finding
+from memlint.tracer.evidence import REFUTED
 from tests.benchmarks.accuracy import VERDICTS, Verdict, read_verdicts
 from tests.benchmarks.library_models import MODELS, LibraryModel
 
@@ -120,13 +121,16 @@ def _reported(finding: Finding) -> Reported:
 
 
 def table(outcomes: Sequence[Outcome], verdicts: dict[str, Verdict]) -> Iterator[str]:
-    """The counts by model."""
-    yield "| model | library | operations | same bits | findings | right | wrong | not read |"
-    yield "|---|---|---:|---|---:|---:|---:|---:|"
+    """The counts by model; "leave it" are those that a measurement has refuted."""
+    heads = "model", "library", "operations", "same bits", "leave it", "findings", "right", "wrong"
+    yield f"| {' | '.join(heads)} | not read |"
+    yield "|---|---|---:|---|---:|---:|---:|---:|---:|"
     for one in outcomes:
-        read = [verdicts[found.key] for found in one.findings if found.key in verdicts]
+        told = [found for found in one.findings if found.verdict != REFUTED]
+        read = [verdicts[found.key] for found in told if found.key in verdicts]
         right = sum(verdict.right for verdict in read)
-        cells = (len(one.findings), right, len(read) - right, len(one.findings) - len(read))
+        left = len(one.findings) - len(told)
+        cells = (left, len(told), right, len(read) - right, len(told) - len(read))
         yield (
             f"| {one.model.name} | {one.model.library} {one.model.version} | {one.operations:,} "
             f"| {'no' if one.differing else 'yes'} | {' | '.join(map(str, cells))} |"
@@ -162,7 +166,7 @@ def main() -> None:
     """Trace the models and print what came of it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", nargs="*", default=[one.name for one in MODELS])
-    parser.add_argument("--replay", type=float, default=0.0, metavar="SECONDS")
+    parser.add_argument("--replay", type=float, default=20.0, metavar="SECONDS")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     verdicts = read_verdicts(VERDICTS / "traced")

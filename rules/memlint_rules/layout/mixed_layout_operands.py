@@ -30,7 +30,8 @@ class MixedLayoutOperands(Rule):
     ## When it is silent
 
     - both arrays are stored in the same order, also where it is not row-major;
-    - one of them is broadcast, or they have less than 64 KiB.
+    - one of them is broadcast, or they have less than 64 KiB;
+    - it is a gradient that is summed up: its order of axes is that of autograd's own formulas.
 
     ## Example
 
@@ -80,7 +81,7 @@ class MixedLayoutOperands(Rule):
 
     def observe(self, operation: Operation) -> Iterator[Sighting]:
         """Elementwise work on arrays that are stored in different orders."""
-        if operation.short not in ELEMENTWISE:
+        if operation.short not in ELEMENTWISE or operation.phase == BACKWARD:
             return
         large = [i for i, one in enumerate(operation.operands) if is_large(one)]
         shapes = {operation.operands[i].array.shape for i in large}
@@ -91,12 +92,10 @@ class MixedLayoutOperands(Rule):
         if len(orders) < 2 or not odd:
             return
         operand, born = operation.operands[odd[0]], operation.births.get(odd[0])
-        # The line is that of the forward call: in its text nobody would find this operation.
-        when = "in the backward pass of this, " if operation.phase == BACKWARD else ""
         yield Sighting(
             self,
             operation.site,
-            f"{when}`{operation.short}` meets {spell(operand)} and an array of the same shape that is "
+            f"`{operation.short}` meets {spell(operand)} and an array of the same shape that is "
             "stored in another order: one of the two is walked across its order",
             "give both the same order: `.contiguous()` where the axes are exchanged, or the same "
             "exchange for both",

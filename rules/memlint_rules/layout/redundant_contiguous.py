@@ -251,8 +251,8 @@ class RedundantContiguous(Rule):
         yield Sighting(
             self,
             asked.site,
-            "`.contiguous()` gave back the tensor that it was called on, each time: it was row-major "
-            "already",
+            "`.contiguous()` gave back the tensor that it was called on, each time: it was "
+            "row-major already",
             "leave the call out, unless it is there for arrays of another layout",
             Severity.INFO,
             asked.count,
