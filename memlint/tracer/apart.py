@@ -1,9 +1,10 @@
-"""What runs apart from the tracer, since no dispatch mode may be active while it does."""
+"""What of the program runs apart from the tracer, and what of the tracer apart from it."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -16,6 +17,20 @@ from torch.utils._python_dispatch import (
 
 # The checks of what they have made fail under any mode, also under one that does nothing.
 _APART = ("trace", "trace_module")
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """Run the tracer's own operations so that no mode that the program has open sees or changes
+    them: other dispatch modes, default devices, autocast, inference mode."""
+    with ExitStack() as stack:
+        stack.enter_context(_disable_current_modes())
+        stack.enter_context(torch._C.DisableTorchFunction())
+        stack.enter_context(torch.inference_mode(False))
+        for device in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(device):
+                stack.enter_context(torch.autocast(device, enabled=False))
+        yield
 
 
 class Apart:

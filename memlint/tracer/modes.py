@@ -14,7 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import (
+    TorchDispatchMode,
+    _get_current_dispatch_mode_stack,
+    _pop_mode,
+    _push_mode,
+)
 
 from memlint.tracer.signatures import PLAIN, is_stand_in
 
@@ -63,6 +68,20 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._composite: dict[Any, bool] = {}
         mine = weakref.ref(self)
         os.register_at_fork(after_in_child=lambda: _hush(mine()))
+
+    def __exit__(self, *error: Any) -> None:
+        """Leave, and leave modes alone that were entered within and are still open; in another
+        thread there is nothing to leave."""
+        self.note = None
+        if self not in _get_current_dispatch_mode_stack():
+            return
+        above = []
+        while (mode := _pop_mode()) is not self:
+            above.append(mode)
+        _push_mode(self)
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        for mode in reversed(above):
+            _push_mode(mode)
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
