@@ -99,21 +99,29 @@ def test_what_fails_on_entry_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_evidence_of_a_failed_block_is_there() -> None:
+    def failing() -> None:
+        with trace:
+            torch.exp(A)
+            A @ torch.ones(3, 3)
+
     trace = quiet()
-    with pytest.raises(RuntimeError, match="mat1"), trace:
-        torch.exp(A)
-        A @ torch.ones(3, 3)
+    with pytest.raises(RuntimeError, match="mat1"):
+        failing()
     assert seen(trace) == {"exp", "ones"}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such signals")
 def test_an_interrupt_leaves_nothing() -> None:
+    def interrupted() -> None:
+        with trace:
+            torch.exp(A)
+            os.kill(os.getpid(), signal.SIGINT)
+            while True:
+                torch.sin(A)
+
     trace = quiet()
-    with pytest.raises(KeyboardInterrupt), trace:
-        torch.exp(A)
-        os.kill(os.getpid(), signal.SIGINT)
-        while True:
-            torch.sin(A)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert "exp" in seen(trace)
 
 
@@ -183,9 +191,9 @@ def test_what_the_tracer_computes_is_hidden_from_the_program_s_modes() -> None:
     turned = torch.ones(256, 256).t()
 
     def program(*, watched: bool) -> int:
-        with Counting() as counting, torch.autocast("cpu"), torch.device("meta"):
-            with memlint.trace(quiet=True, replay_budget=0.1) if watched else nullcontext():
-                turned.sum(1)
+        watch = memlint.trace(quiet=True, replay_budget=0.1) if watched else nullcontext()
+        with Counting() as counting, torch.autocast("cpu"), torch.device("meta"), watch:
+            turned.sum(1)
         return counting.count
 
     assert program(watched=True) == program(watched=False) == 1
