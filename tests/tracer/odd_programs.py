@@ -323,6 +323,36 @@ def a_profiler_with_a_schedule() -> Any:
     return ready
 
 
+@odd
+def a_profiler_around_some_steps() -> Any:
+    """The tracer would profile one of them itself."""
+    net = nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    given, counts = x(), []
+    for _ in range(2):
+        with torch.profiler.profile() as profiler:
+            for _ in range(3):
+                net(given).sum().backward()
+                optimizer.step()
+        # Under a dispatch mode, any one, they are counted twice.
+        counts.append({one.key: one.count for one in profiler.key_averages()}["aten::addmm"] >= 3)
+    return [counts, net.weight.detach()]
+
+
+@odd
+def a_profiler_that_begins_within_a_step() -> Any:
+    net = nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    profiler = torch.profiler.profile()
+    for step in range(6):
+        net(x()).sum().backward()
+        if step == 3:
+            profiler.start()
+        optimizer.step()
+    profiler.stop()
+    return [one.count >= 2 for one in profiler.key_averages() if one.key == "aten::addmm"]
+
+
 class Logged(torch.Tensor):
     """A subclass that goes by torch functions."""
 
