@@ -139,9 +139,12 @@ class Recorder:
             operands += tensors_in(tuple(kwargs.values()))
         for one in operands:
             # The signature, spelled out: a call for each operand would cost half as much again.
-            if one.layout is _STRIDED and not one.is_nested:
-                key += (one.shape, one.stride(), one.dtype, one.device)
-            else:
+            try:
+                if one.layout is _STRIDED:
+                    key += (one.shape, one.stride(), one.dtype, one.device)
+                else:
+                    key += signature(one)
+            except RuntimeError:  # it has no shape: asking each for that beforehand takes longer
                 key += signature(one)
         whole = tuple(key)
         record = self._noted.get(whole)
