@@ -72,7 +72,6 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __exit__(self, *error: Any) -> None:
         """Leave, and leave modes alone that were entered within and are still open; in another
         thread there is nothing to leave."""
-        self.note = None
         if self not in _get_current_dispatch_mode_stack():
             return
         above = []

@@ -40,8 +40,8 @@ class Operand:
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether its elements lie row-major without gaps, or not by strides at all."""
-        return not self.is_strided or is_contiguous(self.array)
+        """Whether its elements lie row-major without gaps."""
+        return is_contiguous(self.array)
 
     @property
     def kind(self) -> str:
