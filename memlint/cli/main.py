@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import click
 
@@ -82,18 +82,24 @@ def _accept_file_names() -> None:
 def _delivered(status: int) -> int:
     """The exit status, once all output is out; what cannot be written is no traceback."""
     try:
-        sys.stdout.flush()
+        _flush(sys.stdout)
     except BrokenPipeError:
         silence(sys.stdout)
     except OSError as error:
         silence(sys.stdout)
         status = _output_error(error)
     try:
-        sys.stderr.flush()
+        _flush(sys.stderr)
     except OSError:  # there is nowhere left to say so
         silence(sys.stderr)
         status = Status.ERROR
     return status
+
+
+def _flush(stream: IO[str] | None) -> None:
+    # A traced program may have closed it, or put something else in its place.
+    if stream is not None and not getattr(stream, "closed", False):
+        stream.flush()
 
 
 def _run(arguments: list[str]) -> int:

@@ -43,7 +43,10 @@ def attentions(operations: Sequence[Operation]) -> Iterator[StoredScores]:
             ends = _only(softmax, makers), _only(softmax, takers)
             plain = scale is not None and None not in ends
             before, after = ends if plain else (None, None)
-            yield StoredScores(softmax, _inputs(softmax, forward), before, after, scale or 1.0)
+            drops = _drops(softmax, forward)
+            yield StoredScores(
+                softmax, _inputs(softmax, forward), before, after, scale or 1.0, drops
+            )
 
 
 def _inputs(softmax: Operation, forward: Sequence[Operation]) -> tuple[Operation, ...]:
@@ -113,6 +116,17 @@ def _end(site: Site) -> tuple[int, int]:
     """Where a place ends, or its line where that is not known; what is around a place ends there
     or later."""
     return site.end_line or site.line, site.end_column
+
+
+def _drops(softmax: Operation, forward: Sequence[Operation]) -> bool:
+    """Whether numbers are drawn for each of the weights where they are computed."""
+    shape = softmax.operands[0].array.shape
+    return any(
+        one.site == softmax.site
+        and one.short in ("native_dropout", "bernoulli_", "bernoulli")
+        and one.operands[0].array.shape == shape
+        for one in forward
+    )
 
 
 def lost_formats(operations: Sequence[Operation]) -> Iterator[LostFormat]:

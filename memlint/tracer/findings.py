@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import linecache
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -67,13 +68,23 @@ class Programs:
 
     def _read(self, path: str) -> Program | None:
         try:
-            source = read_source(self._folder / path)
+            text = _registered(path)
+            source = read_source(self._folder / path) if text is None else Source(path, text)
             tree = ast.parse(source.text)
         except (OSError, SourceError, SyntaxError, ValueError):
             return None
         shown = replace(source, path=self.shown(path))
         mark_foreign(tree, shown)
         return Program(shown, tree)
+
+
+def _registered(path: str) -> str | None:
+    """The text of code that came from no file, as notebooks put down that of their cells for
+    tracebacks: without a time of change, which files have."""
+    match linecache.cache.get(path):
+        case (_, None, list() as lines, _):
+            return "".join(lines)
+    return None
 
 
 def merged(sightings: Iterable[Sighting]) -> list[Sighting]:

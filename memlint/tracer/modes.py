@@ -14,7 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import (
+    TorchDispatchMode,
+    _get_current_dispatch_mode_stack,
+    _pop_mode,
+    _push_mode,
+)
 
 from memlint.tracer.signatures import PLAIN, is_stand_in
 
@@ -65,6 +70,19 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
         mine = weakref.ref(self)
         os.register_at_fork(after_in_child=lambda: _hush(mine()))
 
+    def __exit__(self, *error: Any) -> None:
+        """Leave, and leave modes alone that were entered within and are still open; in another
+        thread there is nothing to leave."""
+        if self not in _get_current_dispatch_mode_stack():
+            return
+        above = []
+        while (mode := _pop_mode()) is not self:
+            above.append(mode)
+        _push_mode(self)
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        for mode in reversed(above):
+            _push_mode(mode)
+
     @classmethod
     def ignore_compile_internals(cls) -> bool:
         """Compiled code goes on running compiled."""
@@ -93,7 +111,13 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 result = func.decompose(*args, **kwargs)
             if result is not NotImplemented:
                 return result
-        result = func(*args, **kwargs)
+        try:
+            result = func(*args, **kwargs)
+        except RuntimeError:
+            if not _takes_a_number_for_a_tensor(func, args):
+                raise
+            args = (_as_tensor(args[0]), *args[1:])
+            result = func(*args, **kwargs)
         note = self.note
         if note is not None:
             if _function_modes():
@@ -123,6 +147,21 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def hush(self) -> None:
         """Tell nothing any more: this is a forked child."""
         self._is_child, self.note = True, None
+
+
+_NUMBERS = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
+
+
+def _takes_a_number_for_a_tensor(func: Any, args: Sequence[Any]) -> bool:
+    """Whether torch itself has made a number of the first operand on the way here: it does so
+    with constants of ``torch.jit``, and does not take them back."""
+    if not args or type(args[0]) not in _NUMBERS:
+        return False
+    return isinstance(func._schema.arguments[0].type, torch.TensorType)
+
+
+def _as_tensor(number: Any) -> torch.Tensor:
+    return torch.tensor(number, dtype=_NUMBERS[type(number)])
 
 
 def _hush(mode: Watching | None) -> None:
@@ -167,4 +206,6 @@ class Asking:
                     listener.asked(name, tensor, idle=result is tensor)
             return result
 
+        # As what it stands for, by which it is found again where it is pickled.
+        asking.__module__, asking.__qualname__ = "torch", f"Tensor.{name}"
         return asking

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from memlint.rule import Rule, observers
 from memlint.tracer.chains import attentions, lost_formats, mixed_formats, repeated_arrays
-from memlint.tracer.records import InnerCopy, Operation, Record, Site, Stream
+from memlint.tracer.records import InnerCopy, Operation, Record, Site, StoredScores, Stream
 from memlint.tracer.sightings import Sighting
 
 _VIEWS = frozenset(
@@ -41,6 +41,15 @@ def _births(operations: Iterable[Operation]) -> dict[Site, int]:
     return found
 
 
+def _without_inner_copies(
+    operations: Sequence[Operation], attended: Iterable[StoredScores]
+) -> list[Operation]:
+    """All but what torch's own attention copies where no kernel takes it: nobody at its call has
+    a hand in that, and it goes when the fallback goes."""
+    fallen_back = {one.softmax.site for one in attended if one.is_fallback}
+    return [one for one in operations if not (one.hidden and one.site in fallen_back)]
+
+
 def observe(
     rules: Sequence[Rule], operations: Sequence[Operation], others: Sequence[Record]
 ) -> Iterator[Sighting]:
@@ -54,11 +63,13 @@ def observed(
 ) -> Iterator[tuple[Record, Sighting]]:
     """The same with the record that each is said to."""
     inside = [one.operation for one in others if isinstance(one, InnerCopy)]
+    attended = list(attentions(operations))
+    operations = _without_inner_copies(operations, attended)
     records: list[Record] = [
         *operations,
         *others,
         *streams_of(operations),
-        *attentions(operations),
+        *attended,
         *repeated_arrays(operations),
         *(lost := list(lost_formats(operations))),
         *mixed_formats(operations, [*inside, *(paid for one in lost for paid in one.paid)]),

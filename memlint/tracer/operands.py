@@ -33,7 +33,12 @@ def is_reordered(operand: Operand) -> bool:
     form = classify(operand.array)
     if form in (Form.PERMUTED, Form.CHANNELS_LAST):
         return True
-    return form is Form.GAPPED and fastest_axis(operand.array) != _last_axis(operand)
+    return form is Form.GAPPED and is_crossed(operand)
+
+
+def is_crossed(operand: Operand) -> bool:
+    """Whether reading along the last axis is not reading neighbours in memory."""
+    return fastest_axis(operand.array) != _last_axis(operand)
 
 
 def is_format(operand: Operand) -> bool:

@@ -141,9 +141,12 @@ class Recorder:
             operands += tensors_in(tuple(kwargs.values()))
         for one in operands:
             # The signature, spelled out: a call for each operand would cost half as much again.
-            if one.layout is _STRIDED:
-                key += (one.shape, one.stride(), one.dtype, one.is_cpu or one.device)
-            else:
+            try:
+                if one.layout is _STRIDED:
+                    key += (one.shape, one.stride(), one.dtype, one.is_cpu or one.device)
+                else:
+                    key += signature(one)
+            except RuntimeError:  # it has no shape: asking each for that beforehand takes longer
                 key += signature(one)
         whole = tuple(key)
         record = self._noted.get(whole)
@@ -177,9 +180,12 @@ class Recorder:
             if len(self._asked) >= MOST_RECORDS:
                 self.dropped += 1
                 return
-            counts = self._asked[key] = [0, 0, 0, -1]
+            counts = self._asked[key] = [0, 0, 0, -1, 0]
         counts[0] += 1
         counts[1] += idle
+        before = self._before
+        if before is not None and before.operator.reorders and key[2] in before.results:
+            counts[4] += 1
         if counts[3] != self.step:
             counts[3] = self.step
             counts[2] += 1
@@ -333,10 +339,10 @@ class Recorder:
         """The calls of methods that may do nothing."""
         busy = {(spot, name) for (spot, name, _), counts in self._asked.items()
                 if counts[1] < counts[0]}  # fmt: skip
-        for (spot, name, made), (count, idle, steps, _) in self._asked.items():
+        for (spot, name, made), (count, idle, steps, _, exchanged) in self._asked.items():
             yield Asked(
                 self.sites.site(spot), name, operand_of(made), count, idle, steps,
-                (spot, name) not in busy,
+                (spot, name) not in busy, exchanged,
             )  # fmt: skip
 
     def others(self) -> Iterator[Growth | Retained | Waiting]:

@@ -142,7 +142,8 @@ class Operation:
 class Asked:
     """A method of a tensor that need not do anything, as often as it was called: ``idle`` is
     how often it gave back the tensor that it was called on, ``always`` tells that it did so with
-    any tensor that it was called on at this place."""
+    any tensor that it was called on at this place.  ``exchanged`` is how often the axes of that
+    tensor had been exchanged just before: it is dense only by the way its numbers came."""
 
     site: Site
     name: str
@@ -151,6 +152,7 @@ class Asked:
     idle: int = 0
     steps: int = 0
     always: bool = False
+    exchanged: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,13 +229,15 @@ class StoredScores:
 
     ``before`` and ``after`` are the products and ``scale`` is what the scores are multiplied by,
     where that is all there is to it; where something else is done to the scores, a mask or a
-    dropout, or the products are not known for sure, they are ``None``."""
+    dropout, or the products are not known for sure, they are ``None``.  ``drops`` tells that some
+    of the weights are dropped at random."""
 
     softmax: Operation
     inputs: tuple[Operation, ...] = ()
     before: Operation | None = None
     after: Operation | None = None
     scale: float = 1.0
+    drops: bool = False
 
     @property
     def is_fallback(self) -> bool:

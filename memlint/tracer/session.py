@@ -10,7 +10,9 @@ from types import TracebackType
 
 import torch
 
+from memlint.tracer.apart import Apart
 from memlint.tracer.callsite import CallSites
+from memlint.tracer.groups import spare_the_default_group
 from memlint.tracer.modes import Asking, Watching
 from memlint.tracer.profiling import TOO_LONG, StepProfiler
 from memlint.tracer.recorder import Recorder
@@ -78,12 +80,16 @@ class Session:
         return self._early
 
     def __enter__(self) -> Session:
+        spare_the_default_group()
         self._choose()
-        for recorder in (self._main, self._early):
-            if recorder is not None:
-                self._stack.callback(recorder.listen())
-        self._stack.enter_context(Asking(self))
-        self._stack.enter_context(self._watching)
+        with ExitStack() as stack:
+            for recorder in (self._main, self._early):
+                if recorder is not None:
+                    stack.callback(recorder.listen())
+            stack.enter_context(Asking(self))
+            stack.enter_context(Apart(self._watching))
+            stack.enter_context(self._watching)
+            self._stack = stack.pop_all()
         self._began = time.perf_counter()
         return self
 

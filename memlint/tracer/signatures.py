@@ -34,12 +34,22 @@ def tensors_in(values: Sequence[Any]) -> list[torch.Tensor]:
 
 
 def signature(tensor: torch.Tensor) -> Signature:
-    """What records tell operands apart by; pinning is asked for apart, since that is slow."""
+    """What records tell operands apart by; pinning is asked for apart, since that is slow.
+
+    Of tensors that have no shape of numbers, those of ``torch.nested``, it has none either."""
+    if _is_ragged(tensor):
+        return ((), (), tensor.dtype, tensor.device)
     strides = tensor.stride() if tensor.layout is torch.strided else ()
     return (tensor.shape, strides, tensor.dtype, tensor.device)
 
 
 _NAMED = (torch.dtype, torch.device, torch.layout, torch.memory_format)
+
+
+def _is_ragged(tensor: torch.Tensor) -> bool:
+    return tensor.is_nested or (
+        type(tensor) not in PLAIN and any(type(size) is not int for size in tensor.shape)
+    )
 
 
 def is_stand_in(kind: type) -> bool:
@@ -49,7 +59,7 @@ def is_stand_in(kind: type) -> bool:
 
 def has_strides(tensor: torch.Tensor) -> bool:
     """Whether a tensor lies in a storage of its own kind, by strides."""
-    return type(tensor) in PLAIN and tensor.layout is torch.strided
+    return type(tensor) in PLAIN and tensor.layout is torch.strided and not tensor.is_nested
 
 
 def storage_of(tensor: torch.Tensor) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import platform
 import sys
@@ -82,7 +83,18 @@ class Trace:
         self.journeys: list[Mapping[str, Any]] = []
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
-        """The function with each of its calls traced, by a trace of its own."""
+        """The function with each of its calls traced, by a trace of its own; of a coroutine
+        function, each time that it is awaited.  Raises :class:`TraceError` for what does not run
+        while it is called: generators and classes."""
+        _check_decorated(function)
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def awaited(*args: Any, **kwargs: Any) -> Any:
+                with self._again():
+                    return await function(*args, **kwargs)
+
+            return awaited  # type: ignore[return-value]
 
         @functools.wraps(function)
         def traced(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -115,8 +127,8 @@ class Trace:
         self._session = Session(**self._options)  # type: ignore[arg-type]
         self._done, self._process = True, os.getpid()
         self._folder = Path.cwd()  # the program may go elsewhere
-        _OPEN.append(self)
         self._session.__enter__()
+        _OPEN.append(self)
         return self
 
     def __exit__(
@@ -126,11 +138,16 @@ class Trace:
         traceback: TracebackType | None,
     ) -> None:
         assert self._session is not None
-        self._session.__exit__(kind, error, traceback)
-        _OPEN.remove(self)
+        try:
+            self._session.__exit__(kind, error, traceback)
+        finally:
+            _OPEN.remove(self)
         if os.getpid() != self._process:
             return  # a forked child leaves the block as well: what it did was not seen
-        self._conclude(self._session)
+        from memlint.tracer.apart import aside
+
+        with aside():
+            self._conclude(self._session)
         if not self._quiet:
             print(self.report(), file=sys.stderr)
         if self._output is not None:
@@ -298,6 +315,18 @@ def _profile(
     )
     copies = inner_copies(list(located(events, operations)), kernels)
     return profile, [one for one in copies if makes_a_difference(one)]
+
+
+def _check_decorated(function: Callable[..., Any]) -> None:
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        kind = "a generator runs while others use it"
+    elif inspect.isclass(function):
+        kind = "a class does not run"
+    elif isinstance(function, (staticmethod, classmethod)):
+        kind = f"{type(function).__name__} goes above the trace, not below"
+    else:
+        return
+    raise TraceError(f"this cannot be traced as a function, {kind}: use `with memlint.trace():`")
 
 
 def _counts(finding: Finding, select: Sequence[str]) -> bool:

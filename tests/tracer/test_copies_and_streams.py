@@ -33,6 +33,15 @@ def test_a_call_that_copies_now_and_then_is_not_redundant() -> None:
     assert run.sightings("redundant-contiguous") == []
 
 
+def test_a_call_that_undoes_an_exchange_is_not_called_redundant() -> None:
+    stored = A.t().contiguous()
+    with traced() as run:
+        for _ in range(3):
+            torch.exp(stored.t().t().contiguous())
+    assert [one.exchanged for one in run.asked] == [3]
+    assert run.sightings("redundant-contiguous") == []
+
+
 def test_the_same_numbers_made_dense_at_two_places() -> None:
     def program() -> None:
         turned = A.t()
@@ -217,3 +226,14 @@ def test_copies_of_the_stream_vanish_with_it() -> None:
     vanishing = [part.vanishes for part in one.claims[0].parts]
     assert sorted(vanishing) == [False, True, True]
     assert measure(one.claims[0], 0.05) is not None
+
+
+def test_heads_that_are_split_off_are_read_in_rows() -> None:
+    """As rotary embeddings take them: their last axis is the fastest still."""
+    x = torch.randn(4, 64, 128)
+    with traced() as run:
+        heads = x.view(4, 64, 4, 32).transpose(1, 2)
+        for work in (torch.sin, torch.cos, torch.tanh, torch.exp):
+            work(heads) + heads
+    assert run.only("sin").births
+    assert run.sightings("transposed-stream") == []

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from memlint.tracer.records import BACKWARD
 from memlint.tracer.replay import measure
 from tests.tracer.tracing import line_of, traced
 
@@ -28,6 +29,21 @@ def test_elementwise_work_on_two_orders() -> None:
     measured = measure(one.claims[0], 0.05)
     assert measured is not None
     assert measured.same
+
+
+def test_gradients_of_two_orders_are_no_matter_of_the_forward_line() -> None:
+    x = A.clone().requires_grad_()
+
+    def program() -> None:
+        y = x.exp()
+        torch.autograd.backward([y * 2, y * 3], [B, B.t()])
+
+    with traced() as run:
+        program()
+    added = [one for one in run.named("add") if one.phase == BACKWARD]
+    assert any(one.is_contiguous for one in added[0].operands)
+    assert not all(one.is_contiguous for one in added[0].operands)
+    assert run.sightings("mixed-layout-operands") == []
 
 
 def test_elementwise_work_on_one_order_is_sound() -> None:

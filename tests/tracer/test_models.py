@@ -64,6 +64,31 @@ def test_attention_that_no_kernel_takes_because_of_its_strides() -> None:
     assert run.sightings("naive-attention") == []
 
 
+def test_attention_that_drops_weights_has_no_kernel_on_a_cpu() -> None:
+    q = torch.randn(2, 160, 4, 32).transpose(1, 2)
+    with traced() as run:
+        functional.scaled_dot_product_attention(q, q, q, dropout_p=0.1)
+    assert run.named("_safe_softmax")
+    assert run.sightings("attention-math-fallback") == []
+
+
+def test_what_the_fallback_copies_is_told_of_with_the_fallback() -> None:
+    turned = torch.randn(2, 32, 4, 160).permute(0, 2, 3, 1)
+
+    def written_out() -> None:
+        queries = torch.randn(2, 160, 4, 32).transpose(1, 2)
+        torch.softmax(queries @ Q.transpose(-2, -1), -1) @ Q
+
+    with traced() as run:
+        functional.scaled_dot_product_attention(turned, Q, Q)
+    assert any(one.hidden for one in run.operations)
+    assert len(run.sightings("attention-math-fallback")) == 1
+    assert run.sightings("hidden-layout-copy") == []
+    with traced() as run:
+        written_out()
+    assert run.sightings("hidden-layout-copy")
+
+
 # MEM302
 
 

@@ -97,3 +97,26 @@ def check(command: Command, name: str) -> None:
     assert ranks["other_layouts"] == [1]
     clones = [one for one in whole["sites"] if one["operation"] == "aten.clone.default"]
     assert [one["count"] for one in clones] == [5]
+
+
+LEAVING = """\
+import weakref, torch, torch.distributed as dist, memlint
+
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+group = weakref.ref(dist.group.WORLD)
+with memlint.trace(quiet=True, replay=False):
+    weight = torch.nn.Parameter(torch.ones(3))
+    torch.optim.SGD([weight], lr=0.1).step()
+    dist.all_reduce(weight.detach())
+    torch.distributed.nn.all_reduce(torch.ones(3))
+dist.destroy_process_group()
+assert group() is None
+"""
+
+
+def test_the_process_group_of_a_traced_program_can_be_destroyed(tmp_path: Path) -> None:
+    """Else its threads outlive the interpreter, and now and then abort the process."""
+    command = Command(tmp_path)
+    command.write("program.py", LEAVING)
+    done = command.python("program.py")
+    assert done.returncode == 0, done.stderr

@@ -28,6 +28,7 @@ class AttentionMathFallback(Rule):
     ## When it is silent
 
     - a fused kernel ran;
+    - weights are dropped, on a CPU: no kernel for it does so;
     - the scores have less than 64 KiB.
 
     ## Example
@@ -77,6 +78,8 @@ class AttentionMathFallback(Rule):
         """StoredScores that no fused kernel took."""
         scores = attention.softmax.operands[0]
         if not attention.is_fallback or not is_large(scores):
+            return
+        if attention.drops and scores.kind == "cpu":
             return
         operation = attention.softmax
         nbytes = 2 * scores.array.nbytes * operation.count

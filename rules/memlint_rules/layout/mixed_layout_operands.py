@@ -8,7 +8,7 @@ from memlint.findings import Severity
 from memlint.layout import stride_order
 from memlint.rule import Rule
 from memlint.tracer.operands import ELEMENTWISE, is_large, is_reordered, spell
-from memlint.tracer.records import Operand, Operation
+from memlint.tracer.records import BACKWARD, Operand, Operation
 from memlint.tracer.sightings import Claim, Sighting
 
 
@@ -30,7 +30,8 @@ class MixedLayoutOperands(Rule):
     ## When it is silent
 
     - both arrays are stored in the same order, also where it is not row-major;
-    - one of them is broadcast, or they have less than 64 KiB.
+    - one of them is broadcast, or they have less than 64 KiB;
+    - it is a gradient that is summed up: its order of axes is that of autograd's own formulas.
 
     ## Example
 
@@ -80,7 +81,7 @@ class MixedLayoutOperands(Rule):
 
     def observe(self, operation: Operation) -> Iterator[Sighting]:
         """Elementwise work on arrays that are stored in different orders."""
-        if operation.short not in ELEMENTWISE:
+        if operation.short not in ELEMENTWISE or operation.phase == BACKWARD:
             return
         large = [i for i, one in enumerate(operation.operands) if is_large(one)]
         shapes = {operation.operands[i].array.shape for i in large}

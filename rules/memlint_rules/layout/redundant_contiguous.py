@@ -80,6 +80,8 @@ class RedundantContiguous(Rule):
       or with a mask: some versions of its kernels were wrong for strided inputs.
     - A `memory_format` is asked for.
     - Layouts that are not known: a parameter may well come in strided.
+    - In a traced run: the axes are exchanged just before, and the result is dense only because
+      of the layout that a kernel happened to choose.
 
     ## Example
 
@@ -244,11 +246,14 @@ class RedundantContiguous(Rule):
         """Calls that give back the tensor that they are called on."""
         if asked.name != "contiguous" or not asked.always or not is_large(asked.operand):
             return
+        if asked.exchanged:
+            return
         yield Sighting(
             self,
             asked.site,
-            "`.contiguous()` gives back the tensor that it is called on: it is row-major already",
-            "leave the call out",
+            "`.contiguous()` gave back the tensor that it was called on, each time: it was "
+            "row-major already",
+            "leave the call out, unless it is there for arrays of another layout",
             Severity.INFO,
             asked.count,
             asked.steps,

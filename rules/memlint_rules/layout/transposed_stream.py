@@ -18,7 +18,14 @@ from memlint.analysis.places.stack import may_run_stack
 from memlint.analysis.values import Instance, Object, Tensor, Unknown, Value, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
-from memlint.tracer.operands import is_dense_copy, is_format, is_large, is_reordered, spell
+from memlint.tracer.operands import (
+    is_crossed,
+    is_dense_copy,
+    is_format,
+    is_large,
+    is_reordered,
+    spell,
+)
 from memlint.tracer.records import FORWARD, Operation, Stream
 from memlint.tracer.sightings import Claim, Part, Sighting
 
@@ -51,6 +58,8 @@ class TransposedStream(Rule):
     - The stream is made dense before the stack: `.contiguous()`, a normalization, a linear layer,
       `torch.cat` with a class token, `reshape` that copies.
     - The first block is known to make it dense (normalization after the residual sum).
+    - The last axis still is the fastest in memory, as where the heads of an attention are
+      split off: it is read in rows all the same.
     - A single block; blocks that are not called in a loop.
     - channels_last is in play in the file: of such features the transpose is dense.
     - The layout is not known. Blocks that are not in the file are reported at confidence low.
@@ -257,6 +266,7 @@ def _parts(stream: Stream) -> tuple[Part, ...]:
 
 
 def _of_stream(taker: Operation, stream: Stream) -> tuple[int, ...]:
+    copies = bool(taker.hidden) or is_dense_copy(taker)
     return tuple(
         index
         for index, born in taker.births.items()
@@ -264,4 +274,5 @@ def _of_stream(taker: Operation, stream: Stream) -> tuple[int, ...]:
         and is_large(taker.operands[index])
         and is_reordered(taker.operands[index])
         and not is_format(taker.operands[index])
+        and (copies or is_crossed(taker.operands[index]))
     )
