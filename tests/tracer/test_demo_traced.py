@@ -19,6 +19,21 @@ TIMED = {
     ("MEM308", "grid.flatten(2).transpose"),
 }
 COUNTED = {("MEM502", "total += F.cross_entropy")}
+# Parts of the stream, copies that products and reshapes make, and a sum across the fast axis: each
+# is there, whether it pays to change it or not.
+SEEN = {
+    ("MEM310", "x = x + self.attention"),
+    ("MEM310", "return x + self.mlp"),
+    ("MEM311", "x = x + self.attention"),
+    ("MEM311", "return x + self.mlp"),
+    ("MEM311", "return self.norm(x)"),
+    ("MEM311", "channels.abs().amax"),
+    ("MEM312", "scores = q @ k.transpose"),
+    ("MEM312", "mixed = weights @ v"),
+    ("MEM312", "mixed.transpose(1, 2).reshape"),
+}
+# They depend on how long things take on a machine.
+BY_TIME = {"MEM217", "MEM302"}
 
 
 def findings(folder: Path, program: str, *options: str) -> list[dict[str, Any]]:
@@ -73,27 +88,23 @@ def test_what_the_demo_keeps_is_counted_where_it_does(
     assert evidence["bytes"] > 0
 
 
-def test_nothing_is_confirmed_elsewhere(found: list[dict[str, Any]]) -> None:
-    confirmed = {
-        (one["code"], one["location"]["line"])
-        for one in found
-        if (one["evidence"] or {}).get("verdict") == "confirmed"
-    }
+def test_nothing_is_seen_elsewhere(found: list[dict[str, Any]]) -> None:
     lines = (DEMO / "train.py").read_text("utf-8").splitlines()
-    expected = {
-        (code, number)
-        for code, text in TIMED
-        for number, one in enumerate(lines, start=1)
-        if text in one
+    seen = {
+        (one["code"], lines[one["location"]["line"] - 1].strip())
+        for one in found
+        if (one["evidence"] or {}).get("count") and one["code"] not in BY_TIME
     }
-    # Parts of the stream, which may or may not pay each by itself.
-    parts = {(code, n) for code in ("MEM310", "MEM311") for n in (144, 145, 171)}
-    assert confirmed <= expected | parts
+    known = TIMED | COUNTED | SEEN
+    assert {
+        (code, line)
+        for code, line in seen
+        if not any(code == other and text in line for other, text in known)
+    } == set()
 
 
 def test_the_sound_twin_shows_nothing_but_what_is_left_alone(tmp_path: Path) -> None:
     found = findings(tmp_path, "train_fixed.py", "--no-replay")
-    # How long it waits for its batches is a matter of the machine.
-    codes = {one["code"] for one in found if one["evidence"]} - {"MEM217"}
-    assert codes <= {"MEM302"}
+    codes = {one["code"] for one in found if one["evidence"]}
+    assert codes <= BY_TIME
     assert all(one["severity"] == "info" for one in found if one["code"] == "MEM302")
