@@ -10,12 +10,12 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from memlint.analysis.axes import Layout, Size
+from memlint.analysis.axes import Layout, Size, contiguous
 
 MAX_ALTERNATIVES = 6
 # The origin of what a call nobody can see into makes of a loader.
 WRAPPER = "wrapper"
-# The origin of what may be more things than are followed.
+# The origin of what may be more things than are followed, some of which are not dense.
 MIXED = "mixed"
 # The origins of conditions under which the program uses CUDA, or does not.
 WITH_CUDA, WITHOUT_CUDA = "with cuda", "without cuda"
@@ -322,12 +322,19 @@ def join(values: Iterable[Value]) -> Value:
     made_here = all(isinstance(v, (Object, Instance)) for v in flat)
     if len(flat) > (MAX_OBJECTS if made_here else MAX_ALTERNATIVES):
         return Unknown(
-            MIXED,
+            "" if all(map(may_be_assumed_dense, flat)) else MIXED,
             deps=frozenset().union(*(deps_of(v) for v in flat)),
             loaders=frozenset().union(*(loaders_of(v) for v in flat)),
             devices=frozenset(),
         )
     return Alternatives(tuple(flat))
+
+
+def may_be_assumed_dense(value: Value) -> bool:
+    """Whether the assumption that what is not known is dense holds for a value."""
+    if isinstance(value, Unknown):
+        return value.origin != MIXED
+    return not isinstance(value, Tensor) or contiguous(value.layout) is True
 
 
 def _merged_by_site(values: list[Value]) -> list[Value]:

@@ -38,6 +38,7 @@ from memlint.analysis.values import (
     devices_of,
     join,
     loaders_of,
+    may_be_assumed_dense,
     plain,
     with_made,
 )
@@ -394,10 +395,8 @@ def _anything(value: Value) -> Value:
     options = alternatives(value)
     kinds = {one.lib if isinstance(one, Tensor) else None for one in options}
     if None in kinds:
-        mixed = kinds != {None} or any(
-            isinstance(v, Unknown) and v.origin == MIXED for v in options
-        )
-        return Unknown(MIXED if mixed else "", deps_of(value), loaders, devices)
+        origin = "" if all(map(may_be_assumed_dense, options)) else MIXED
+        return Unknown(origin, deps_of(value), loaders, devices)
     lib = kinds.pop() if len(kinds) == 1 else ""
     return Tensor(lib or "", OPAQUE, devices=devices, loaders=loaders)
 
