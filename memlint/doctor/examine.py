@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from memlint.doctor.checks import (
     allocators,
@@ -51,4 +52,12 @@ CHECKS: tuple[Check, ...] = (
 
 def examine(machine: Machine) -> tuple[Line, ...]:
     """What there is to say about a machine, one line per topic."""
-    return tuple(line for check in CHECKS if (line := check(machine)) is not None)
+    lines = (line for check in CHECKS if (line := check(machine)) is not None)
+    return tuple(_placed(line, machine) for line in lines)
+
+
+def _placed(line: Line, machine: Machine) -> Line:
+    """A container sees the settings of its host, and cannot change them."""
+    if not machine.shared.container or line.command is None or "sudo " not in line.command:
+        return line
+    return replace(line, command=f"{line.command}  # on the host of this container")

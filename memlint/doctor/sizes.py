@@ -12,14 +12,16 @@ _CACHE_SIZE = re.compile(r"([0-9]{1,12})([KMG]?)")
 
 
 def size_text(size: int) -> str:
-    """A number of bytes, with at most one digit after the point: ``1.5 GiB``."""
+    """A number of bytes, in three digits or a few more: ``1.25 MiB``, ``36.8 MiB``."""
     value, unit = float(size), 0
     # Rounded first, so that no size is shown as 1024 of a unit.
     while round(value, 1) >= 1024 and unit < len(_UNITS) - 1:
         value /= 1024
         unit += 1
-    number = f"{value:.1f}" if value < 100 else f"{value:.0f}"
-    return f"{number.removesuffix('.0')} {_UNITS[unit]}"
+    number = f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"
+    if "." in number:
+        number = number.rstrip("0").rstrip(".")
+    return f"{number} {_UNITS[unit]}"
 
 
 def parse_size(text: str, path: str) -> int | Unknown:

@@ -160,8 +160,8 @@ def reserved(machine: Machine) -> Line:
     share = "" if isinstance(total, Unknown) else f" of {size_text(total)}"
     return attention(
         topic,
-        f"{shown}: {size_text(unused)}{share} lie unused, and neither NumPy nor PyTorch can "
-        "have them",
+        f"{shown}: {size_text(unused)}{share} lies unused, and neither NumPy nor PyTorch can "
+        "have it",
         " && ".join(_release(pool.size) for pool in taken),
     )
 

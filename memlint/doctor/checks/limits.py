@@ -50,16 +50,16 @@ def memory_limit(machine: Machine) -> Line:
                 f"{limit} for this control group{use}: beyond it processes are killed",
                 _raise(machine),
             )
-    shown = "" if isinstance(total, Unknown) else f", not the {size_text(total)} that psutil shows"
+    shown = "" if isinstance(total, Unknown) else f"; psutil and free show {size_text(total)}"
     return attention(
         "memory limit",
-        f"{limit} for this control group{use}: processes are killed beyond that{shown}",
+        f"{limit} for this control group{use}: beyond it processes are killed{shown}",
         _raise(machine),
     )
 
 
 def _raise(machine: Machine) -> str | None:
-    return "docker run --memory=..." if machine.shared.container else None
+    return "docker run --memory=... ..." if machine.shared.container else None
 
 
 def cpu_limit(machine: Machine) -> Line:
@@ -130,8 +130,9 @@ def locked_memory(machine: Machine) -> Line:
     if rdma:
         return bad(
             "locked memory",
-            f"{text}: buffers beyond it cannot be registered for RDMA, which NCCL needs on the "
-            f"{rdma} cards here",
-            "docker run --ulimit memlock=-1" if machine.shared.container else "ulimit -l unlimited",
+            f"{text}: NCCL cannot register more than that with the {rdma} RDMA cards here",
+            "docker run --ulimit memlock=-1 ..."
+            if machine.shared.container
+            else "ulimit -l unlimited",
         )
     return good("locked memory", f"{text}; it bounds RDMA, and there is no card for it here")

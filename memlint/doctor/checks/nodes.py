@@ -28,11 +28,13 @@ def numa(machine: Machine) -> Line:
     here = nodes_of_process(machine)
     if isinstance(here, Unknown):
         return unknown("NUMA", here)
-    all_nodes = list_text([node.number for node in nodes]) + _without_cpus(nodes)
+    everywhere = list_text([node.number for node in nodes])
+    all_nodes = f" of {everywhere}" if list_text(here) != everywhere else ""
+    all_nodes += _without_cpus(nodes)
     if len(here) > 1:
         return attention(
             "NUMA",
-            f"this process may run on nodes {list_text(here)} of {all_nodes}: threads that "
+            f"this process may run on nodes {list_text(here)}{all_nodes}: threads that "
             "move away from their memory wait longer for it (binding typically gains 1-10 %)",
             _binding(machine, min(here)),
         )
@@ -42,9 +44,23 @@ def numa(machine: Machine) -> Line:
             "NUMA",
             f"this process runs on node {list_text(here)}, and all its memory comes from "
             f"node {list_text(memory)}: every access crosses the link between them",
-            f"numactl --cpunodebind={min(here)} --membind={min(here)} python train.py",
+            _nearer(machine, nodes, memory, here),
         )
-    return good("NUMA", f"this process runs on node {list_text(here)} of {all_nodes}")
+    return good("NUMA", f"this process runs on node {list_text(here)}{all_nodes}")
+
+
+def _nearer(
+    machine: Machine, nodes: Iterable[Node], memory: Collection[int], here: Collection[int]
+) -> str:
+    if machine.shared.container:
+        return f"docker run --cpuset-mems={list_text(here)} ..."
+    cpus = {
+        cpu
+        for node in nodes
+        if node.number in memory and not isinstance(node.cpus, Unknown)
+        for cpu in node.cpus
+    }
+    return f"taskset --cpu-list {list_text(cpus)} python train.py"
 
 
 def nodes_of_process(machine: Machine) -> frozenset[int] | Unknown:

@@ -30,7 +30,7 @@ def torch_build(machine: Machine) -> Line:
         return bad(
             "PyTorch",
             f"{built}: the GPU is not used",
-            f"pip install torch --index-url ... (see {_GET_STARTED})",
+            f"pip install torch --index-url=<one of {_GET_STARTED}>",
         )
     if "NVIDIA" in vendors and found.cuda is not None and not found.available:
         return _unavailable(machine, built)
@@ -76,6 +76,6 @@ def wsl(machine: Machine) -> Line | None:
     return attention(
         "WSL",
         "the memory that CUDA can pin is limited here: loaders with pin_memory=True may fail; "
-        f"and there is as much memory as .wslconfig grants{size}",
-        "edit memory= in %UserProfile%\\.wslconfig, then: wsl --shutdown",
+        f"there is as much memory as .wslconfig grants{size}, read when WSL starts",
+        "wsl.exe --shutdown",
     )

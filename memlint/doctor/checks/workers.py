@@ -51,7 +51,7 @@ def threads(machine: Machine) -> Line:
             "threads",
             f"OMP_NUM_THREADS=1: operations on the CPU use one of {usable} CPUs (torchrun sets "
             "this by itself for several processes)",
-            "export OMP_NUM_THREADS=<CPUs / processes>",
+            f"export OMP_NUM_THREADS={usable}  # divided by the processes of this machine",
         )
     if not isinstance(torch, Unknown):
         return good("threads", f"PyTorch takes {torch.threads} on {usable} CPUs")
@@ -124,5 +124,5 @@ def shared_memory(machine: Machine) -> Line:
 
 def _grow(machine: Machine) -> str:
     if machine.shared.container:
-        return "docker run --ipc=host (or --shm-size=8g)"
+        return "docker run --shm-size=8g ..."
     return "sudo mount -o remount,size=50% /dev/shm"
