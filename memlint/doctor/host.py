@@ -40,7 +40,9 @@ def _no_sysctl(name: str) -> str | Unknown:
 
 
 def _no_library(name: str) -> ModuleType | Unknown:
-    return Unknown(f"{name} is not installed", absent=True)
+    return Unknown(
+        f"{name} is not installed: it comes with `pip install memlint-ml[doctor]`", absent=True
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,8 +49,8 @@ def huge_pages(machine: Machine) -> Line:
         )
     size = "" if isinstance(found.size, Unknown) else f" of {size_text(found.size)}"
     if mode == "always":
-        return good("huge pages", f"always: large memory gets pages{size} unasked")
-    return good("huge pages", f"madvise: programs that ask for it get pages{size}")
+        return good("huge pages", f"always: large memory can get pages{size} unasked")
+    return good("huge pages", f"madvise: programs that ask for it can get pages{size}")
 
 
 def _what_is_paid(machine: Machine) -> str:
@@ -84,7 +84,7 @@ def numpy(machine: Machine) -> Line | None:
     if isinstance(mode, Unknown) or mode == "never":
         return None
     if mode == "always":
-        return good(topic, "its arrays get huge pages unasked")
+        return good(topic, "its large arrays can get huge pages unasked")
     if value is not None and int(value) == 0:
         return attention(
             topic,
@@ -121,7 +121,7 @@ def torch(machine: Machine) -> Line | None:
     if isinstance(mode, Unknown) or mode == "never":
         return None
     if mode == "always":
-        return good(topic, "its tensors on the CPU get huge pages unasked")
+        return good(topic, "its large CPU tensors can get huge pages unasked")
     if value == "1":
         return good(topic, "asks for huge pages for CPU tensors of 2 MiB and more")
     if value not in (None, "0"):

@@ -115,8 +115,8 @@ def zone_reclaim(machine: Machine) -> Line | None:
 def gpus(machine: Machine) -> Line:
     """The GPUs, and whether this process runs at their node.
 
-    https://docs.kernel.org/PCI/sysfs-pci.html (``numa_node``), and PyTorch's page on NUMA
-    binding: a process should run near the GPU that it feeds.
+    https://www.kernel.org/doc/Documentation/ABI/testing/sysfs-bus-pci (``numa_node``), and
+    PyTorch's page on NUMA binding: a process should run near the GPU that it feeds.
     """
     found = machine.devices.gpus
     named = machine.devices.by_driver
@@ -125,7 +125,7 @@ def gpus(machine: Machine) -> Line:
     if not found and machine.devices.paravirtual:
         return good("GPUs", "those of Windows, through /dev/dxg")
     if isinstance(found, Unknown):
-        return unknown("GPUs", found)
+        return unknown("GPUs", named if isinstance(named, Unknown) else found)
     if not found:
         return good("GPUs", "none on the PCI bus")
     shown = _gpu_text(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memlint.doctor.counting import counted
 from memlint.doctor.facts.torch_build import TorchBuild
 from memlint.doctor.lines import Line, attention, bad, good, unknown
 from memlint.doctor.machine import Machine
@@ -35,8 +36,7 @@ def torch_build(machine: Machine) -> Line:
     if "NVIDIA" in vendors and found.cuda is not None and not found.available:
         return _unavailable(machine, built)
     if found.available:
-        devices = "1 GPU" if found.devices == 1 else f"{found.devices} GPUs"
-        return good("PyTorch", f"{built}, sees {devices}")
+        return good("PyTorch", f"{built}, sees {counted(found.devices, 'GPU')}")
     if found.mps:
         return good("PyTorch", f"{built}, sees the GPU of this Mac (MPS)")
     here = ", ".join(sorted(vendors))

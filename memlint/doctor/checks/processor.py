@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memlint.doctor.counting import counted
 from memlint.doctor.facts.caches import Cache
 from memlint.doctor.lines import Line, attention, good, unknown
 from memlint.doctor.machine import Machine
@@ -22,8 +23,8 @@ def cpus(machine: Machine) -> Line:
         return unknown("CPUs", found.usable)
     model = "" if isinstance(found.model, Unknown) else f"{found.model}: "
     if isinstance(found.online, Unknown) or len(found.online) == found.usable:
-        cores = "" if isinstance(found.cores, Unknown) else f" on {_count(found.cores, 'core')}"
-        return good("CPUs", f"{model}{_count(found.usable, 'CPU')}{cores}")
+        cores = "" if isinstance(found.cores, Unknown) else f" on {counted(found.cores, 'core')}"
+        return good("CPUs", f"{model}{counted(found.usable, 'CPU')}{cores}")
     return good(
         "CPUs",
         f"{model}this process may use {found.usable} of {len(found.online)} CPUs; "
@@ -59,7 +60,3 @@ def _cache_text(cache: Cache) -> str:
 def page_size(machine: Machine) -> Line:
     """The size of a page, which the first touch of memory and each TLB entry cover."""
     return good("page size", size_text(machine.host.page_size))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint.doctor.checks.limits import asked_threads
+from memlint.doctor.counting import counted
 from memlint.doctor.lines import Line, attention, bad, good, unknown
 from memlint.doctor.machine import Machine
 from memlint.doctor.sizes import size_text
@@ -29,8 +30,8 @@ def threads(machine: Machine) -> Line:
     if not isinstance(torch, Unknown) and torch.threads > usable:
         return bad(
             "threads",
-            f"PyTorch takes {torch.threads} threads on {usable} CPUs: they take turns, and "
-            "each operation waits for the last of them",
+            f"PyTorch takes {torch.threads} threads on {counted(usable, 'CPU')}: they take turns, "
+            "and each operation waits for the last of them",
             f"export OMP_NUM_THREADS={usable}",
         )
     if value is not None and asked is None:
@@ -42,8 +43,8 @@ def threads(machine: Machine) -> Line:
     if asked is not None and asked > usable:
         return attention(
             "threads",
-            f"OMP_NUM_THREADS={asked} on {usable} CPUs: where a library heeds it, threads take "
-            f"turns{_of_torch(torch)}",
+            f"OMP_NUM_THREADS={asked} on {counted(usable, 'CPU')}: where a library heeds it, "
+            f"threads take turns{_of_torch(torch)}",
             f"export OMP_NUM_THREADS={usable}",
         )
     if asked == 1 and usable > 1:
@@ -54,9 +55,9 @@ def threads(machine: Machine) -> Line:
             f"export OMP_NUM_THREADS={usable}  # divided by the processes of this machine",
         )
     if not isinstance(torch, Unknown):
-        return good("threads", f"PyTorch takes {torch.threads} on {usable} CPUs")
+        return good("threads", f"PyTorch takes {torch.threads} on {counted(usable, 'CPU')}")
     if asked is not None:
-        return good("threads", f"OMP_NUM_THREADS={asked} on {usable} CPUs")
+        return good("threads", f"OMP_NUM_THREADS={asked} on {counted(usable, 'CPU')}")
     return good("threads", f"as many as CPUs ({usable}): OMP_NUM_THREADS is not set")
 
 
@@ -111,7 +112,7 @@ def shared_memory(machine: Machine) -> Line:
     if isinstance(usable, Unknown):
         return good(topic, text)
     share = room.free // (usable * _PREFETCHED)
-    workers = "1 worker" if usable == 1 else f"{usable} workers"
+    workers = counted(usable, "worker")
     if share < _BATCH:
         return attention(
             topic,

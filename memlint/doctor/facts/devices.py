@@ -55,7 +55,8 @@ def read_devices(host: Host) -> Devices:
     driver = host.text("/proc/driver/nvidia/version")
     dxg = host.exists("/dev/dxg")
     if isinstance(addresses, Unknown):
-        return Devices(addresses, addresses, driver, dxg, gpus_by_nvml(host))
+        by_driver = gpus_by_nvml(host) if host.platform == "win32" else addresses
+        return Devices(addresses, addresses, driver, dxg, by_driver)
     gpus: list[Gpu] = []
     cards: list[NetworkCard] = []
     for address in addresses:
