@@ -151,6 +151,19 @@ def test_numa(cpus: str, nodes: str, state: State, part: str, tmp_path: Path) ->
     assert (line.state, part in line.why) == (state, True)
 
 
+@pytest.mark.parametrize(
+    ("version", "command"),
+    [
+        ("2.8.1+cu128", "numactl --cpunodebind=0 --membind=0 python train.py"),
+        ("2.10.0", "torchrun --numa-binding=node --nproc-per-node=8 train.py"),
+    ],
+)
+def test_the_launcher_binds_since_2_9(version: str, command: str, tmp_path: Path) -> None:
+    lines = said(SMALL_SERVER(tmp_path), replace(CUDA_BUILD, version=version))
+
+    assert lines["NUMA"].command == command
+
+
 def test_a_node_without_cpus_is_named(tmp_path: Path) -> None:
     files = {"/sys/devices/system/node/node2/cpulist": "\n"} | status("0-3", "0-2")
     line = said(changed(SMALL_SERVER, tmp_path, files))["NUMA"]
@@ -229,6 +242,11 @@ def test_swap(swap: tuple[int, int], waited: str, state: State, tmp_path: Path) 
     assert said(changed(machines.laptop, tmp_path, files))["swap"].state is state
 
 
+@pytest.mark.parametrize(("waited", "state"), [("0.99", GOOD), ("1.00", ATTENTION)])
+def test_memory_that_programs_wait_for(waited: str, state: State, tmp_path: Path) -> None:
+    assert said(changed(machines.laptop, tmp_path, pressure(waited)))["memory"].state is state
+
+
 def test_swap_that_does_not_fit_back_is_not_switched_off(tmp_path: Path) -> None:
     files = meminfo(16000000, 1000, (4000000, 1000000)) | pressure("9.00")
 
@@ -264,7 +282,20 @@ GROUP = "/sys/fs/cgroup"
         ),
         ({f"{GROUP}/memory.max": "max\n"}, GOOD, "none below"),
         ({f"{GROUP}/memory.max": f"{1 << 40}\n"}, GOOD, "none below"),
-        ({f"{GROUP}/memory.high": f"{8 << 30}\n"}, ATTENTION, "memory.high is 8 GiB"),
+        ({f"{GROUP}/memory.high": f"{8 << 30}\n"}, BAD, "2 processes were killed"),
+        (
+            {
+                f"{GROUP}/memory.high": f"{8 << 30}\n",
+                f"{GROUP}/memory.events": "oom_kill 0\n",
+            },
+            ATTENTION,
+            "memory.high is 8 GiB",
+        ),
+        (
+            {f"{GROUP}/memory.high": f"{8 << 30}\n", f"{GROUP}/memory.max": "max\n"},
+            ATTENTION,
+            "memory.high is 8 GiB",
+        ),
         ({f"{GROUP}/memory.max": "many\n"}, UNKNOWN, "not a number"),
     ],
 )

@@ -15,6 +15,11 @@ from tests.doctor import machines
 
 _MISSING = "no such file or directory"
 _ON_HOST = "  # on the host of this container"
+FORK = good(
+    "start method",
+    "fork: workers share each page of the data set until one writes to it; to count references "
+    "is to write",
+)
 
 SERVER = [
     good("CPUs", "Intel(R) Xeon(R) Platinum 8468: 192 CPUs on 96 cores"),
@@ -48,7 +53,7 @@ SERVER = [
     good("memory limit", "none below the memory of the machine"),
     good("CPU limit", "none"),
     good("threads", "as many as CPUs (192): OMP_NUM_THREADS is not set"),
-    good("start method", "fork: workers share the data set, page by page until one of them writes"),
+    FORK,
     good(
         "shared memory", "1008 GiB of 1008 GiB free in /dev/shm: 2.62 GiB a batch for 192 workers"
     ),
@@ -105,8 +110,7 @@ LAPTOP = [
     attention(
         "start method",
         "forkserver: the data set is pickled to each worker; lists and NumPy "
-        "arrays in it are copied, tensors and files that are mapped into memory"
-        " are shared",
+        "arrays in it are copied, tensors are shared",
     ),
     good("shared memory", "7.45 GiB of 7.63 GiB free in /dev/shm: 477 MiB a batch for 8 workers"),
     good("locked memory", "8 MiB; it bounds RDMA, and there is no card for it here"),
@@ -147,7 +151,7 @@ CONTAINER = [
         "export OMP_NUM_THREADS=3",
     ),
     good("threads", "as many as CPUs (32): OMP_NUM_THREADS is not set"),
-    good("start method", "fork: workers share the data set, page by page until one of them writes"),
+    FORK,
     bad(
         "shared memory",
         "64 MiB of 64 MiB free in /dev/shm: batches of workers go through it, "
@@ -199,7 +203,7 @@ OLD_CONTAINER = [
     ),
     good("CPU limit", "8 CPUs for this control group"),
     good("threads", "as many as CPUs (4): OMP_NUM_THREADS is not set"),
-    good("start method", "fork: workers share the data set, page by page until one of them writes"),
+    FORK,
     attention(
         "shared memory",
         "200 MiB of 256 MiB free in /dev/shm: 4 workers with 2 batches each "
@@ -227,7 +231,7 @@ WSL = [
     good("memory limit", "none below the memory of the machine"),
     good("CPU limit", "none"),
     good("threads", "as many as CPUs (16): OMP_NUM_THREADS is not set"),
-    good("start method", "fork: workers share the data set, page by page until one of them writes"),
+    FORK,
     good("shared memory", "3.81 GiB of 3.81 GiB free in /dev/shm: 122 MiB a batch for 16 workers"),
     good("locked memory", "64 KiB; it bounds RDMA, and there is no card for it here"),
     good("malloc", "the one of the C library: no other is preloaded"),

@@ -23,39 +23,40 @@ def memory_limit(machine: Machine) -> Line:
     if isinstance(found.limit, Unknown):
         return unknown("memory limit", found.limit)
     total = machine.memory.total
-    if isinstance(found.throttled_at, int) and (
-        found.limit is None or found.throttled_at < found.limit
-    ):
+    limit = found.limit
+    if limit is not None and not isinstance(total, Unknown) and limit >= total:
+        limit = None
+    if limit is not None and (broken := _reached(machine, limit)):
+        return bad(
+            "memory limit", f"{size_text(limit)} for this control group{broken}", _raise(machine)
+        )
+    high = found.throttled_at
+    if isinstance(high, int) and (limit is None or high < limit):
         return attention(
             "memory limit",
-            f"memory.high is {size_text(found.throttled_at)}: beyond it processes are slowed "
-            "down to give memory back",
+            f"memory.high is {size_text(high)}: beyond it processes are slowed down to give "
+            "memory back",
         )
-    if found.limit is None or (not isinstance(total, Unknown) and found.limit >= total):
+    if limit is None:
         return good("memory limit", "none below the memory of the machine")
-    limit = size_text(found.limit)
-    if not isinstance(found.kills, Unknown) and found.kills > 0:
-        killed = "1 process was" if found.kills == 1 else f"{found.kills} processes were"
-        return bad(
-            "memory limit",
-            f"{limit} for this control group, and {killed} killed there for want of memory",
-            _raise(machine),
-        )
-    use = ""
-    if not isinstance(found.used, Unknown):
-        use = f", {size_text(found.used)} in use"
-        if found.used >= _NEARLY * found.limit:
-            return bad(
-                "memory limit",
-                f"{limit} for this control group{use}: beyond it processes are killed",
-                _raise(machine),
-            )
+    use = "" if isinstance(found.used, Unknown) else f", {size_text(found.used)} in use"
     shown = "" if isinstance(total, Unknown) else f"; psutil and free show {size_text(total)}"
     return attention(
         "memory limit",
-        f"{limit} for this control group{use}: beyond it processes are killed{shown}",
+        f"{size_text(limit)} for this control group{use}: beyond it processes are killed{shown}",
         _raise(machine),
     )
+
+
+def _reached(machine: Machine, limit: int) -> str | None:
+    """How the limit has been reached, or nearly has."""
+    found = machine.memory_limit
+    if not isinstance(found.kills, Unknown) and found.kills > 0:
+        killed = "1 process was" if found.kills == 1 else f"{found.kills} processes were"
+        return f", and {killed} killed there for want of memory"
+    if not isinstance(found.used, Unknown) and found.used >= _NEARLY * limit:
+        return f", {size_text(found.used)} in use: beyond it processes are killed"
+    return None
 
 
 def _raise(machine: Machine) -> str | None:

@@ -7,6 +7,9 @@ from memlint.doctor.machine import Machine
 from memlint.doctor.sizes import size_text
 from memlint.doctor.unknown import Unknown
 
+_WORTH_SAYING = 1.0
+"""Percent of the time: what is lost below that is not worth a change."""
+
 
 def memory(machine: Machine) -> Line:
     """How much memory there is, and whether programs wait for it.
@@ -20,7 +23,7 @@ def memory(machine: Machine) -> Line:
     text = size_text(found.total)
     if not isinstance(found.available, Unknown):
         text += f", {size_text(found.available)} available"
-    if not isinstance(found.waited, Unknown) and found.waited > 0:
+    if not isinstance(found.waited, Unknown) and found.waited >= _WORTH_SAYING:
         return attention(
             "memory",
             f"{text}; in {found.waited:g} % of the last minute all programs waited for memory",
@@ -47,8 +50,8 @@ def swap(machine: Machine) -> Line:
         return good("swap", f"{size_text(total)}, unused")
     text = f"{size_text(used)} of {size_text(total)} in use"
     waited = machine.memory.waited
-    if not isinstance(waited, Unknown) and waited == 0:
-        return good("swap", f"{text}, and nothing waits for it")
+    if not isinstance(waited, Unknown) and waited < _WORTH_SAYING:
+        return good("swap", f"{text}, and nothing waits for memory")
     available = machine.memory.available
     fits = not isinstance(available, Unknown) and available > used
     return attention(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 
 from memlint.doctor.cpu_list import list_text
 from memlint.doctor.facts.devices import Gpu
 from memlint.doctor.facts.nodes import Node
+from memlint.doctor.facts.torch_build import TorchBuild
 from memlint.doctor.lines import Line, attention, bad, good, unknown
 from memlint.doctor.machine import Machine
 from memlint.doctor.unknown import Unknown
@@ -88,9 +90,18 @@ def _without_cpus(nodes: Iterable[Node]) -> str:
 
 def _binding(machine: Machine, node: int) -> str:
     gpus = machine.devices.gpus
-    if not isinstance(gpus, Unknown) and len(gpus) > 1:
-        return f"torchrun --numa-binding=node --nproc-per-node={len(gpus)} train.py"
+    fed = 0 if isinstance(gpus, Unknown) else sum(gpu.vendor != "Intel" for gpu in gpus)
+    if fed > 1 and _launcher_binds(machine.torch):
+        return f"torchrun --numa-binding=node --nproc-per-node={fed} train.py"
     return f"numactl --cpunodebind={node} --membind={node} python train.py"
+
+
+def _launcher_binds(torch: TorchBuild | Unknown) -> bool:
+    """Whether torchrun can bind: since PyTorch 2.9."""
+    if isinstance(torch, Unknown):
+        return True
+    match = re.match(r"([0-9]{1,3})\.([0-9]{1,3})", torch.version)
+    return match is None or (int(match[1]), int(match[2])) >= (2, 9)
 
 
 def zone_reclaim(machine: Machine) -> Line | None:

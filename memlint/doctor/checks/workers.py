@@ -76,12 +76,13 @@ def start_method(machine: Machine) -> Line:
     if method == "fork":
         return good(
             "start method",
-            "fork: workers share the data set, page by page until one of them writes",
+            "fork: workers share each page of the data set until one writes to it; to count "
+            "references is to write",
         )
     return attention(
         "start method",
         f"{method}: the data set is pickled to each worker; lists and NumPy arrays in it are "
-        "copied, tensors and files that are mapped into memory are shared",
+        "copied, tensors are shared",
     )
 
 
