@@ -13,6 +13,7 @@ from memlint.doctor.checks import (
     nodes,
     platforms,
     processor,
+    threads,
     workers,
 )
 from memlint.doctor.lines import Line
@@ -36,8 +37,8 @@ CHECKS: tuple[Check, ...] = (
     memory.swap,
     memory.overcommit,
     limits.memory_limit,
-    limits.cpu_limit,
-    workers.threads,
+    threads.cpu_limit,
+    threads.threads,
     workers.start_method,
     workers.shared_memory,
     limits.locked_memory,

@@ -142,10 +142,10 @@ def laptop(root: Path) -> Host:
     )
 
 
-def container(root: Path) -> Host:
-    """A container under version 2, with 16 GiB and 3.5 CPUs of a machine that has 32."""
-    files: dict[str, str] = {"/sys/devices/system/cpu/online": "0-31\n"}
-    for number in range(32):
+def container(root: Path, cpus: int = 32) -> Host:
+    """A container under version 2, with 16 GiB and 3.5 CPUs of a machine with so many."""
+    files: dict[str, str] = {"/sys/devices/system/cpu/online": f"0-{cpus - 1}\n"}
+    for number in range(cpus):
         first = number // 8 * 8
         files |= cpu(
             number,
@@ -157,13 +157,13 @@ def container(root: Path) -> Host:
                 (3, "Unified", "32768K", range(first, first + 8)),
             ),
         )
-    files |= node(0, "0-31", 131072000)
+    files |= node(0, f"0-{cpus - 1}", 131072000)
     files |= {"/sys/bus/pci/devices/0000:00:00.0": "-> ../../../devices/pci0000:00/0000:00:00.0"}
     files |= {"/sys/devices/pci0000:00/0000:00:00.0/class": "0x060000\n"}
     files |= transparent("never", "never", own=None)
     files |= pools(kB2048=(0, 0))
     files |= meminfo(131072000, 100000000) | virtual_memory(overcommit=1)
-    files |= status("0-31") | limits("unlimited")
+    files |= status(f"0-{cpus - 1}") | limits("unlimited")
     files |= kernel("6.1.0-28-cloud-amd64", "AMD EPYC 9R14")
     files |= unified("/", root="/kubepods/burstable/pod1/c1")
     files |= {
@@ -181,7 +181,7 @@ def container(root: Path) -> Host:
     return Host(
         root=plant(root, files),
         python=(3, 11),
-        cpu_count=32,
+        cpu_count=cpus,
         file_system=lambda path: FileSystem(64 << 20, 64 << 20),
     )
 

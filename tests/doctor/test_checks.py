@@ -339,7 +339,7 @@ def test_cpu_limit(
         (None, None, GOOD, "as many as CPUs (8)"),
         (None, CPU_BUILD, GOOD, "PyTorch takes 8 on 8"),
         ("4", None, GOOD, "OMP_NUM_THREADS=4 on 8"),
-        ("4,2", None, GOOD, "OMP_NUM_THREADS=4 on 8"),
+        ("4,2", None, GOOD, "OMP_NUM_THREADS=4,2 on 8"),
         ("16", None, ATTENTION, "OMP_NUM_THREADS=16 on 8"),
         ("16", CPU_BUILD, ATTENTION, "(PyTorch takes 8)"),
         ("1", CPU_BUILD, ATTENTION, "one of 8 CPUs"),

@@ -47,6 +47,8 @@ DAMAGE = {
 def planted(name: str, root: Path) -> Host:
     if name == "server":  # few CPUs: it is read some hundred times
         return machines.server(root, cores=1)
+    if name == "container":
+        return machines.container(root, cpus=2)
     host: Host = getattr(machines, name)(root)
     return host
 

@@ -1,8 +1,6 @@
-"""Limits: of the control group, and of locked memory."""
+"""Limits of memory: of the control group, and of what may be locked."""
 
 from __future__ import annotations
-
-import math
 
 from memlint.doctor.lines import Line, attention, bad, good, unknown
 from memlint.doctor.machine import Machine
@@ -61,55 +59,6 @@ def _reached(machine: Machine, limit: int) -> str | None:
 
 def _raise(machine: Machine) -> str | None:
     return "docker run --memory=... ..." if machine.shared.container else None
-
-
-def cpu_limit(machine: Machine) -> Line:
-    """The quota of CPU time of the control group, against the threads that run in it.
-
-    https://docs.kernel.org/scheduler/sched-bwc.html: a group that has used its quota is
-    stopped until the next period.  OpenMP counts the CPUs of the affinity, not the quota.
-    """
-    found = machine.cpu_quota
-    if isinstance(found.cpus, Unknown):
-        return unknown("CPU limit", found.cpus)
-    if found.cpus is None:
-        return good("CPU limit", "none")
-    text = f"{found.cpus:g} CPUs for this control group" + _stopped(machine)
-    threads = threads_of(machine)
-    if isinstance(threads, Unknown) or threads <= math.ceil(found.cpus):
-        return good("CPU limit", text)
-    period = "" if isinstance(found.period, Unknown) else f" of {found.period * 1000:g} ms"
-    return bad(
-        "CPU limit",
-        f"{text}, but {threads} threads: they use up the quota early, and all stop for the "
-        f"rest of each period{period}",
-        f"export OMP_NUM_THREADS={max(1, math.floor(found.cpus))}",
-    )
-
-
-def _stopped(machine: Machine) -> str:
-    found = machine.cpu_quota
-    if isinstance(found.periods, Unknown) or isinstance(found.stopped, Unknown):
-        return ""
-    if not found.stopped:
-        return ""
-    return f" (stopped in {found.stopped} of {found.periods} periods so far)"
-
-
-def threads_of(machine: Machine) -> int | Unknown:
-    """Threads that an operation takes: as PyTorch says, else as OpenMP counts."""
-    if not isinstance(machine.torch, Unknown):
-        return machine.torch.threads
-    asked = asked_threads(machine.host.environment.get("OMP_NUM_THREADS", ""))
-    return machine.cpus.usable if asked is None else asked
-
-
-def asked_threads(value: str) -> int | None:
-    """The first number of OMP_NUM_THREADS, a list; None where OpenMP ignores it."""
-    first = value.split(",")[0].strip()
-    if not (first.isascii() and first.isdigit()) or len(first) > 9 or int(first) == 0:
-        return None
-    return int(first)
 
 
 def locked_memory(machine: Machine) -> Line:

@@ -1,8 +1,7 @@
-"""Threads and worker processes: how many, how they start, what they share."""
+"""Worker processes: how they start, and what they share."""
 
 from __future__ import annotations
 
-from memlint.doctor.checks.limits import asked_threads
 from memlint.doctor.counting import counted
 from memlint.doctor.lines import Line, attention, bad, good, unknown
 from memlint.doctor.machine import Machine
@@ -12,58 +11,6 @@ from memlint.doctor.unknown import NOT_HERE, Unknown
 _PREFETCHED = 2
 _BATCH = 64 * 3 * 224 * 224 * 4
 _DOCKER_DEFAULT = 64 << 20
-
-
-def threads(machine: Machine) -> Line:
-    """The threads that an operation takes, against the CPUs that it may use.
-
-    https://docs.pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html: too
-    many threads take turns at a CPU; and torchrun sets OMP_NUM_THREADS to 1 for each of
-    several processes (https://docs.pytorch.org/docs/stable/elastic/run.html).
-    """
-    usable = machine.cpus.usable
-    if isinstance(usable, Unknown):
-        return unknown("threads", usable)
-    value = machine.host.environment.get("OMP_NUM_THREADS")
-    asked = None if value is None else asked_threads(value)
-    torch = machine.torch
-    if not isinstance(torch, Unknown) and torch.threads > usable:
-        return bad(
-            "threads",
-            f"PyTorch takes {torch.threads} threads on {counted(usable, 'CPU')}: they take turns, "
-            "and each operation waits for the last of them",
-            f"export OMP_NUM_THREADS={usable}",
-        )
-    if value is not None and asked is None:
-        return attention(
-            "threads",
-            f"OMP_NUM_THREADS={value} is not a number of threads: OpenMP ignores it",
-            f"export OMP_NUM_THREADS={usable}",
-        )
-    if asked is not None and asked > usable:
-        return attention(
-            "threads",
-            f"OMP_NUM_THREADS={asked} on {counted(usable, 'CPU')}: where a library heeds it, "
-            f"threads take turns{_of_torch(torch)}",
-            f"export OMP_NUM_THREADS={usable}",
-        )
-    if asked == 1 and usable > 1:
-        return attention(
-            "threads",
-            f"OMP_NUM_THREADS=1: operations on the CPU use one of {usable} CPUs (torchrun sets "
-            "this by itself for several processes)",
-            f"export OMP_NUM_THREADS={usable}  # divided by the processes of this machine",
-        )
-    if not isinstance(torch, Unknown):
-        return good("threads", f"PyTorch takes {torch.threads} on {counted(usable, 'CPU')}")
-    if asked is not None:
-        return good("threads", f"OMP_NUM_THREADS={asked} on {counted(usable, 'CPU')}")
-    return good("threads", f"as many as CPUs ({usable}): OMP_NUM_THREADS is not set")
-
-
-def _of_torch(torch: object) -> str:
-    threads = getattr(torch, "threads", None)
-    return "" if threads is None else f" (PyTorch takes {threads})"
 
 
 def start_method(machine: Machine) -> Line:
