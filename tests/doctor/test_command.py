@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from memlint.cli.doctor import doctor
 from memlint.doctor import examine as examine_module
+from memlint.doctor.facts import torch_build
 from memlint.doctor.lines import Line, attention, bad, good
 from memlint.doctor.machine import Machine
 
@@ -67,6 +68,7 @@ def test_strict_is_about_what_is_bad(
         return line
 
     monkeypatch.setattr(examine_module, "CHECKS", (say,))
+    monkeypatch.setattr(torch_build, "ask_torch", lambda: lambda: torch_build.NOT_INSTALLED)
 
     with click.Context(doctor):
         done = CliRunner().invoke(doctor, arguments, standalone_mode=False)
