@@ -8,6 +8,7 @@ from typing import Any
 from memlint.findings import Finding
 
 _LEFT_ALONE = "refuted"
+_LEAST_SHARE = 0.0005
 
 
 def is_refuted(finding: Finding) -> bool:
@@ -84,10 +85,20 @@ def _moved(evidence: Mapping[str, Any]) -> str:
     nbytes = evidence.get("bytes")
     if not nbytes:
         return ""
+    steps = evidence.get("steps")
+    return f"{_bytes(nbytes / steps)} a step" if steps else f"{_bytes(nbytes)} in all"
+
+
+def _bytes(nbytes: float) -> str:
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
         if nbytes >= size:
             return f"{nbytes / size:,.1f} {unit}"
-    return f"{nbytes} bytes"
+    return f"{nbytes:,.4g} bytes"
+
+
+def _share(share: float) -> str:
+    """A share of the step; what is lost in rounding is not nothing."""
+    return f"{share:.1%} of it" if abs(share) >= _LEAST_SHARE else "less than 0.1% of it"
 
 
 def _spent(evidence: Mapping[str, Any]) -> str:
@@ -97,7 +108,7 @@ def _spent(evidence: Mapping[str, Any]) -> str:
     if spent is None:
         return "" if each is None else f"{each:.3g} ms in all"
     text = f"{spent:.3g} ms a step"
-    return text if share is None else f"{text}, {share:.1%} of it"
+    return text if share is None else f"{text}, {_share(share)}"
 
 
 def _measured(evidence: Mapping[str, Any]) -> list[str]:
@@ -114,7 +125,7 @@ def _measured(evidence: Mapping[str, Any]) -> list[str]:
     if evidence["verdict"] == "confirmed":
         saved = f"{evidence['ms_per_step']:.3g} ms a step to be saved"
         share = evidence.get("share_of_step")
-        parts.append(saved if share is None else f"{saved}, {share:.1%} of it")
+        parts.append(saved if share is None else f"{saved}, {_share(share)}")
     elif evidence["verdict"] == _LEFT_ALONE:
         parts.append("leave it")
     else:

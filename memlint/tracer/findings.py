@@ -18,6 +18,7 @@ from memlint.source.model import Source
 from memlint.source.project import mark_foreign
 from memlint.source.read import SourceError, read_source
 from memlint.source.statements import statement_of
+from memlint.tracer.operands import megabytes
 from memlint.tracer.records import Site
 from memlint.tracer.sightings import Sighting
 from memlint.tracer.statement_index import StatementIndex
@@ -88,10 +89,13 @@ def _registered(path: str) -> str | None:
 
 
 def merged(sightings: Iterable[Sighting]) -> list[Sighting]:
-    """One sighting for each rule and place: the one that moved most bytes, with all counts."""
+    """One sighting for each rule and place: the one that moved most bytes, with all counts, also
+    in its message."""
     kept: dict[tuple[str, Site], Sighting] = {}
+    messages: dict[tuple[str, Site], set[str]] = {}
     for one in sightings:
         key = (one.rule.code, one.site)
+        messages.setdefault(key, set()).add(one.message)
         other = kept.get(key)
         if other is None:
             kept[key] = one
@@ -103,7 +107,21 @@ def merged(sightings: Iterable[Sighting]) -> list[Sighting]:
             nbytes=one.nbytes + other.nbytes,
             steps=max(one.steps, other.steps),
         )
-    return sorted(kept.values(), key=lambda one: -one.nbytes)
+    told = [_with_totals(one, len(messages[key]) > 1) for key, one in kept.items()]
+    return sorted(told, key=lambda one: -one.nbytes)
+
+
+def _with_totals(sighting: Sighting, of_several: bool) -> Sighting:
+    """A sighting whose message ends with its totals; of several arrays if it names but one."""
+    if not sighting.totals:
+        return sighting
+    totals = sighting.totals.format(
+        count=sighting.count,
+        nbytes=megabytes(sighting.nbytes),
+        nbytes_a_step=megabytes(sighting.nbytes / max(sighting.steps, 1)),
+    )
+    others = ", with other arrays at this place" if of_several else ""
+    return replace(sighting, message=f"{sighting.message}{totals}{others}", totals="")
 
 
 _Told = tuple[Draft, Mapping[str, Any]]

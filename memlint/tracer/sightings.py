@@ -117,6 +117,10 @@ class Sighting:
     ``count`` is how often it happened, in ``steps`` steps; ``nbytes`` what was moved by it in
     all, in bytes.  ``claims`` are what replay can measure of it.  ``settled`` is false where
     what was seen on this device settles nothing for the one that the rule speaks of.
+
+    ``totals`` ends the message with figures of all that happened at the site, which are known
+    once the sightings of a rule there are put together: ``{nbytes}``, ``{nbytes_a_step}`` and
+    ``{count}`` stand for them.
     """
 
     rule: Rule
@@ -130,3 +134,4 @@ class Sighting:
     related: tuple[tuple[Site, str], ...] = ()
     claims: tuple[AnyClaim, ...] = ()
     settled: bool = True
+    totals: str = ""

@@ -124,7 +124,7 @@ def test_what_was_not_measured_is_null() -> None:
     evidence = evidence_of(sighting(measurable=False), None, [0.01], [], shown)
     assert evidence["verdict"] == "observed"
     assert evidence["ratio"] is evidence["ms_per_step"] is evidence["numerics"] is None
-    assert long_text(evidence) == "observed: 2 times a step; 768 bytes"
+    assert long_text(evidence) == "observed: 2 times a step; 256 bytes a step"
 
 
 def test_layouts_are_those_of_the_operation_it_speaks_of() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from memlint.findings import Severity
 from memlint.rule import Rule
-from memlint.tracer.operands import is_large, megabytes, spell
+from memlint.tracer.operands import is_large, spell
 from memlint.tracer.records import Operand, Site, StoredScores
 from memlint.tracer.sightings import Sighting
 
@@ -94,14 +94,14 @@ class AttentionMathFallback(Rule):
         yield Sighting(
             self,
             operation.site,
-            f"no fused kernel took this attention{reason}; {megabytes(nbytes)} of scores were "
-            "written and read",
+            f"no fused kernel took this attention{reason}",
             help,
             self.severity,
             operation.count,
             operation.steps,
             nbytes,
             related=related,
+            totals="; {nbytes_a_step} of scores were written and read in a step",
         )
 
 

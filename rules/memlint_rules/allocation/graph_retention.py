@@ -27,7 +27,7 @@ from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import graphs_of, possible_graphs
 from memlint.findings import Applicability, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
-from memlint.tracer.operands import megabytes, spell
+from memlint.tracer.operands import spell
 from memlint.tracer.records import Retained
 from memlint.tracer.sightings import Sighting
 
@@ -309,14 +309,14 @@ class GraphRetention(Rule):
         yield Sighting(
             self,
             site,
-            f"{spell(kept.result)} of {kept.steps} earlier steps, {kept.count} in all, are still "
-            f"alive with their graph: {megabytes(kept.nbytes / kept.steps)} more with every step",
+            f"{spell(kept.result)} of {kept.steps} earlier steps is still alive with its graph",
             "keep `.detach()` of what is collected or summed up over steps, or its `.item()`",
             self.severity,
             kept.count,
             kept.steps,
             kept.nbytes,
             related=related,
+            totals=": {nbytes_a_step} more with every step",
         )
 
 

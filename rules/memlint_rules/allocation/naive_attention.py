@@ -17,7 +17,7 @@ from memlint.analysis.uses import uses_in
 from memlint.analysis.weights_path import outputs_only
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
-from memlint.tracer.operands import megabytes, spell
+from memlint.tracer.operands import spell
 from memlint.tracer.records import StoredScores
 from memlint.tracer.sightings import FuseAttention, Sighting
 
@@ -185,14 +185,14 @@ class NaiveAttention(Rule):
         yield Sighting(
             self,
             operation.site,
-            f"the scores of this attention, {spell(scores)}, are written to memory, "
-            f"{megabytes(nbytes)} of them, and read again",
+            f"the scores of this attention, {spell(scores)}, are written to memory and read again",
             "`scaled_dot_product_attention` computes the same without storing the scores",
             self.severity,
             operation.count,
             operation.steps,
             nbytes,
             claims=(FuseAttention(attention),) if attention.before is not None else (),
+            totals=", {nbytes_a_step} a step",
         )
 
 

@@ -17,7 +17,7 @@ from memlint.analysis.shown import short_text
 from memlint.analysis.values import Object, Tensor, Unknown, Value, alternatives, made_of
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
-from memlint.tracer.operands import is_dense_copy, megabytes, spell
+from memlint.tracer.operands import is_dense_copy, spell
 from memlint.tracer.records import Operation
 from memlint.tracer.sightings import Claim, Part, Sighting
 
@@ -167,7 +167,7 @@ class ContiguousInLoop(Rule):
             self,
             operation.site,
             f"{spell(source)} was made dense {operation.count} times, {operation.again} of them "
-            f"with the same numbers as before: {megabytes(nbytes)} were read and written again",
+            "with the same numbers as before",
             "make the dense copy once, before the loop",
             self.severity,
             operation.again,
@@ -175,6 +175,7 @@ class ContiguousInLoop(Rule):
             nbytes,
             related=((born, "its axes are exchanged here"),) if born is not None else (),
             claims=(Claim(operation, (0,), operation.uses, (Part(operation, (0,), 1, True),)),),
+            totals=": {nbytes} were read and written again",
         )
 
 

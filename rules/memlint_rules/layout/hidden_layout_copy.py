@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from memlint.findings import Severity
 from memlint.rule import Rule
-from memlint.tracer.operands import is_large, megabytes, spell
+from memlint.tracer.operands import is_large, spell
 from memlint.tracer.records import BACKWARD, Operation
 from memlint.tracer.sightings import Claim, Part, Sighting
 
@@ -91,8 +91,7 @@ class HiddenLayoutCopy(Rule):
         yield Sighting(
             self,
             operation.site,
-            f"{spell(operand)} is copied here so that it can be reshaped: {megabytes(nbytes)} were "
-            f"read and written in {operation.hidden} copies",
+            f"{spell(operand)} is copied here so that it can be reshaped",
             "exchange axes so that what is reshaped lies in order, or keep the reshaped array",
             self.severity,
             operation.hidden,
@@ -100,4 +99,5 @@ class HiddenLayoutCopy(Rule):
             nbytes,
             related=((born, "its axes are exchanged here"),) if born is not None else (),
             claims=(Claim(operation, (0,), operation.uses, (Part(operation, (0,), 1, True),)),),
+            totals=": {nbytes} were read and written in {count} copies",
         )

@@ -29,7 +29,7 @@ from memlint.analysis.values import Made, Tensor, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 from memlint.source.model import Source
-from memlint.tracer.operands import is_dense_copy, is_large, megabytes, spell
+from memlint.tracer.operands import is_dense_copy, is_large, spell
 from memlint.tracer.records import Asked, Operation
 from memlint.tracer.sightings import Claim, Part, Sighting
 
@@ -271,7 +271,7 @@ class RedundantContiguous(Rule):
             self,
             operation.site,
             f"{spell(source)} is made dense here, though a dense copy of the same numbers was made "
-            f"before: {megabytes(nbytes)} were read and written again",
+            "before",
             "make the dense copy once and hand it on",
             Severity.INFO,
             operation.again,
@@ -279,6 +279,7 @@ class RedundantContiguous(Rule):
             nbytes,
             related=((first, "it was made dense here"),),
             claims=(Claim(operation, (0,), 1.0, (Part(operation, (0,), 1, True),), charged=False),),
+            totals=": {nbytes} were read and written again",
         )
 
 
