@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -27,8 +28,8 @@ class Session:
     """One traced block of one thread.
 
     A step ends where :meth:`step` is called; in programs that never do, where an optimizer has
-    stepped, or where the next batch is asked for if none has since the last one.  ``warmup`` steps
-    pass before anything is noted, and nothing is noted after ``steps`` more.  Where no step is
+    stepped, or where the next batch is asked for if none has since the last one.  What lies between
+    two loops over loaders belongs to the step that follows.  ``warmup`` steps pass before anything is noted, and nothing is noted after ``steps`` more.  Where no step is
     noted so, the block was too short: what came before the end of its first step counts then.
 
     With ``profile_step`` one step runs under torch's profiler: the one after those that are noted
@@ -64,6 +65,8 @@ class Session:
         self._watching = Watching(self)
         self._current: Recorder | None = None
         self._explicit = self._stepped = self._batch_seen = False
+        # What was being handled when the last batch was asked for.
+        self._handled: BaseException | None = None
         self._passed = 0
         self._began = 0.0
 
@@ -111,9 +114,12 @@ class Session:
             self.durations.append(self._first_took)
 
     def step(self) -> None:
-        """A step ends here; from the first call on no other sign is heeded."""
-        self._explicit = True
-        self._end_step()
+        """A step ends here; from the first call on no other sign is heeded.
+
+        Where another sign has ended the step already, the first call ends no further one."""
+        told, self._explicit = self._explicit, True
+        if told or not self._passed:
+            self._end_step()
 
     def _end_step(self) -> None:
         now = time.perf_counter()
@@ -186,6 +192,7 @@ class Session:
             if self._batch_seen and not self._stepped and not self._explicit:
                 self._end_step()
             self._batch_seen, self._stepped = True, False
+            self._handled = sys.exc_info()[1]
             self._enter(LOADING)
             if self._current is not None:
                 self._current.loading.begins(self._current.seen)
@@ -197,9 +204,19 @@ class Session:
             return
         if self._current is not None:
             self._current.loading.ends(self._current.seen)
+        if kind == "enumerate(DataLoader)" and self._no_batch_came():
+            # What follows the last batch of a loader is no step, but belongs to the next one.
+            self._batch_seen = False
         self._enter(FORWARD)
         if kind == "Optimizer.step" and not self._explicit:
             self._end_step()
+
+    def _no_batch_came(self) -> bool:
+        """Whether the loader is being left with ``StopIteration``, another one than a program that
+        begins anew may be handling."""
+        error, before = sys.exc_info()[1], self._handled
+        self._handled = None
+        return isinstance(error, StopIteration) and error is not before
 
     def _enter(self, phase: str) -> None:
         if self._current is not None:

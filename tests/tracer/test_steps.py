@@ -116,3 +116,46 @@ def test_a_loader_s_settings_are_read() -> None:
             torch.tanh(x)
     (waiting,) = [one for one in run.others if isinstance(one, Waiting)]
     assert waiting.workers == 1
+
+
+def test_what_lies_between_two_loops_is_no_step() -> None:
+    model = nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.ones(40, 8)), batch_size=8)
+    with traced() as run:
+        for _ in range(2):
+            for (x,) in loader:
+                torch.tanh(model(x)).sum().backward()
+                optimizer.step()
+            for (x,) in loader:
+                torch.sigmoid(model(x))
+            torch.exp(A)
+    assert run.session.steps == len(run.session.durations) == 20
+
+
+def test_a_loader_that_is_begun_anew_where_it_ends() -> None:
+    loader = DataLoader(TensorDataset(torch.ones(16, 8)), batch_size=8)
+    with traced() as run:
+        batches = iter(loader)
+        for _ in range(5):
+            try:
+                (x,) = next(batches)
+            except StopIteration:
+                batches = iter(loader)
+                (x,) = next(batches)
+            torch.tanh(x)
+    # The last one has not ended.
+    assert run.session.steps == 4
+    assert (run.only("tanh").count, run.only("tanh").steps) == (5, 5)
+
+
+def test_steps_told_where_an_optimizer_has_ended_them() -> None:
+    model = nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with traced() as run:
+        for _ in range(4):
+            torch.tanh(model(A)).sum().backward()
+            optimizer.step()
+            run.session.step()
+    assert run.session.steps == 4
+    assert (run.only("tanh").count, run.only("tanh").steps) == (4, 4)
