@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Generator, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -46,7 +47,7 @@ class Untraced:
         """An empty text."""
         return ""
 
-    def assert_clean(self, select: Sequence[str] = ()) -> None:
+    def assert_clean(self, select: str | Sequence[str] | None = None) -> None:
         """Nothing was seen, so that nothing can be wrong."""
 
 
@@ -111,10 +112,14 @@ def _new() -> Trace:
 def _limits(marker: pytest.Mark) -> Limits:
     from memlint.tracer.limits import Limits
 
-    try:
-        return Limits(*marker.args, **marker.kwargs)
-    except TypeError as error:
-        raise pytest.UsageError(f"marker memlint: {error}") from error
+    known = {one.name for one in fields(Limits)}
+    unknown = ["a value without a name"] if marker.args else sorted(marker.kwargs.keys() - known)
+    if unknown:
+        pytest.fail(
+            f"marker memlint: there is no limit {unknown[0]}: it takes {', '.join(sorted(known))}",
+            False,
+        )
+    return Limits(**marker.kwargs)
 
 
 def _hold(trace: Trace, limits: Limits) -> None:

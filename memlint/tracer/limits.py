@@ -58,7 +58,11 @@ def _told(
         if count := counted(one):
             place = f"{spelled(one.site.path)}:{one.site.line}"
             nbytes = f", {_copied(one):,} bytes" if _copied(one) else ""
-            yield f"{place}: {what}: {one.short.strip('_')}, {count} times{nbytes}"
+            yield f"{place}: {what}: {one.short.strip('_')}, {_often(count)}{nbytes}"
+
+
+def _often(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _copies(operation: Operation) -> int:

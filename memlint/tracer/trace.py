@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from memlint.findings import Finding
 from memlint.rule import Rule
+from memlint.tracer.options import asserted, at_least, listed
 
 if TYPE_CHECKING:
     from memlint.tracer.evidence_file import EvidenceFile
@@ -60,13 +61,18 @@ class Trace:
         replay: bool = True,
         replay_budget: float = 5.0,
         profile_step: bool = True,
-        include: Sequence[str] = (),
-        exclude: Sequence[str] = (),
+        include: str | Sequence[str] | None = None,
+        exclude: str | Sequence[str] | None = None,
         output: str | os.PathLike[str] | None = None,
         quiet: bool = False,
     ) -> None:
+        if steps is not None:
+            at_least("steps", steps, 1)
+        at_least("warmup", warmup, 0)
+        at_least("replay_budget", replay_budget, 0)
         self._options = {
-            "steps": steps, "warmup": warmup, "include": tuple(include), "exclude": tuple(exclude),
+            "steps": steps, "warmup": warmup, "include": listed(include),
+            "exclude": listed(exclude),
             "profile_step": profile_step,
         }  # fmt: skip
         self._replay, self._budget = replay, replay_budget
@@ -124,9 +130,11 @@ class Trace:
             if error.name != "torch":
                 raise
             raise TraceError("tracing needs torch: pip install 'memlint-ml[trace]'") from error
+        self._folder = Path.cwd()  # the program may go elsewhere
+        if self._output is not None and not (self._folder / self._output).parent.is_dir():
+            raise TraceError(f"output: there is no such folder: {Path(self._output).parent}")
         self._session = Session(**self._options)  # type: ignore[arg-type]
         self._done, self._process = True, os.getpid()
-        self._folder = Path.cwd()  # the program may go elsewhere
         self._session.__enter__()
         _OPEN.append(self)
         return self
@@ -158,6 +166,10 @@ class Trace:
         if self._session is None or self not in _OPEN:
             raise TraceError("step() is called outside of the traced block")
         self._session.step()
+
+    def _require_end(self) -> None:
+        if not self.meta:
+            raise TraceError("the traced block has not ended, or was never entered")
 
     def _conclude(self, session: Session) -> None:
         import torch
@@ -278,15 +290,19 @@ class Trace:
         the block."""
         from memlint.tracer.findings import Programs
 
-        if not self.meta:
-            raise TraceError("the traced block has not ended, or was never entered")
+        self._require_end()
         return limits.broken(self.operations, Programs(self._folder).shown)
 
-    def assert_clean(self, select: Sequence[str] = ()) -> None:
-        """Raise ``AssertionError`` with the report if anything was found that is not refuted.
+    def assert_clean(self, select: str | Sequence[str] | None = None) -> None:
+        """Raise ``AssertionError`` with the report if anything was found that is neither refuted
+        nor inconclusive.
 
-        ``select`` restricts this to rules by code, name or the beginning of a code."""
-        found = [one for one in self.findings if _counts(one, select)]
+        ``select`` restricts this to rules by code, name, family or the beginning of a code; raises
+        ``ValueError`` where there is no such rule, :class:`TraceError` before the end of the
+        block."""
+        __tracebackhide__ = True  # of pytest: the line of the test is what matters
+        self._require_end()
+        found = asserted(self.findings, select)
         if found:
             from memlint.tracer.summary import summary
 
@@ -327,15 +343,6 @@ def _check_decorated(function: Callable[..., Any]) -> None:
     else:
         return
     raise TraceError(f"this cannot be traced as a function, {kind}: use `with memlint.trace():`")
-
-
-def _counts(finding: Finding, select: Sequence[str]) -> bool:
-    evidence: Mapping[str, Any] = finding.evidence or {}
-    if evidence.get("verdict") in ("refuted", "inconclusive"):
-        return False
-    return not select or any(
-        finding.name == one or finding.code.startswith(one.upper()) for one in select
-    )
 
 
 def _by_cost(finding: Finding) -> tuple[float, float]:

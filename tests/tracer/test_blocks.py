@@ -197,7 +197,7 @@ def test_what_the_tracer_computes_is_hidden_from_the_program_s_modes() -> None:
         return counting.count
 
     assert program(watched=True) == program(watched=False) == 1
-    trace = memlint.trace(quiet=True, replay_budget=0.1)
+    trace = memlint.trace(quiet=True)
     with torch.inference_mode(), torch.autocast("cpu"), torch.device("meta"), trace:
         turned.sum(1)
     (found,) = [one for one in trace.findings if one.code == "MEM311"]
