@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from memlint.cli.outputs import check_outputs
 from memlint.cli.report import pieces_of, view_of
 from memlint.cli.shown import ShownTrace
 from memlint.cli.status import Failed, Status
@@ -63,6 +64,7 @@ def analyze(
     from memlint.kineto.reader import TraceFileError
     from memlint.tracer.evidence_file import document, write_evidence
 
+    check_outputs({"--output": output}, [trace])
     try:
         evidence = analyzed(trace, root)
     except TraceFileError as error:

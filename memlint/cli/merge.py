@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from memlint.cli.outputs import check_outputs
 from memlint.cli.status import Failed, Status
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -32,6 +33,7 @@ def merge(traces: Sequence[Path], output: Path, quiet: bool) -> int:
     from memlint.tracer.merge import Rank
     from memlint.tracer.merge import merge as joined
 
+    check_outputs({"--output": output}, traces)
     ranks: dict[Rank, EvidenceFile] = {}
     for path in traces:
         try:
@@ -51,5 +53,7 @@ def merge(traces: Sequence[Path], output: Path, quiet: bool) -> int:
     except OSError as error:
         raise Failed(f"{output}: {error.strerror}") from error
     if not quiet:
-        click.echo(f"{len(whole.findings)} findings of {len(ranks)} ranks written to {output}")
+        found = f"{len(whole.findings)} finding{'' if len(whole.findings) == 1 else 's'}"
+        of = f"{len(ranks)} rank{'' if len(ranks) == 1 else 's'}"
+        click.echo(f"{found} of {of} written to {output}")
     return Status.CLEAN

@@ -22,12 +22,12 @@ def write_page(document: Mapping[str, Any], output: Path, name: str) -> None:
     from memlint.report.html.cards import Sources
     from memlint.report.html.page import render_page
     from memlint.report.html.recorded import recorded
-    from memlint.tracer.evidence_file import evidence_of_document
+    from memlint.tracer.evidence_file import evidence_of_document, fault
 
     try:
         evidence, known = evidence_of_document(document), recorded(document)
     except (KeyError, TypeError, ValueError) as error:
-        raise Failed(f"{name}: no evidence of a trace: {error!r}") from error
+        raise Failed(f"{name}: no evidence of a trace: {fault(document, error)}") from error
     shown = ShownTrace(evidence)
     sources = Sources(shown.traced_source, known.sources())
     page = render_page(shown.meta, shown.as_traced(), known, sources)

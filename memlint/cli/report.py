@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from memlint.cli.outputs import check_outputs
 from memlint.cli.page import require_html, write_page
 from memlint.cli.shown import ShownTrace
 from memlint.cli.status import Failed, Status
@@ -56,6 +57,8 @@ def report(
     """Show what TRACE has found, a file that `memlint trace -o` or `memlint merge` wrote."""
     from memlint.tracer.evidence_file import EvidenceError, evidence_in, read_document
 
+    outputs = {"--output-file": output_file, "--trace-event": trace_event, "--html": html}
+    check_outputs(outputs, [trace])
     if html is not None:
         _refuse_with_html(context)
         require_html()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from memlint.cli.outputs import check_outputs
 from memlint.cli.status import Failed
 
 if TYPE_CHECKING:
@@ -91,8 +92,9 @@ def trace(
     from memlint.tracer import Trace, TraceError
     from memlint.tracer.trace import of_this_rank
 
-    written = (("--output", output), ("--trace-event", trace_event), ("--html", html))
-    for option, path in written:
+    written = {"--output": output, "--trace-event": trace_event, "--html": html}
+    check_outputs(written, () if as_module else (Path(program[0]),))
+    for option, path in written.items():
         if path is not None and not path.absolute().parent.is_dir():
             raise click.UsageError(f"{option}: no such folder: {path.parent}")
     if trace_event is not None and no_profile_step:

@@ -97,7 +97,16 @@ def evidence_in(written: Any, path: str | os.PathLike[str]) -> EvidenceFile:
     try:
         return evidence_of_document(written)
     except (KeyError, TypeError, ValueError) as error:
-        raise EvidenceError(f"{path}: no evidence of a trace: {error!r}") from error
+        raise EvidenceError(f"{path}: no evidence of a trace: {fault(written, error)}") from error
+
+
+def fault(written: Any, error: Exception) -> str:
+    """What is wrong with a document that cannot be read as evidence."""
+    if not isinstance(written, Mapping):
+        return "it is no JSON object"
+    if "traceEvents" in written:
+        return "a profiler wrote it: `memlint analyze` reads such traces"
+    return f"it has no {error}" if isinstance(error, KeyError) else str(error)
 
 
 def write_evidence(path: str | os.PathLike[str], written: Mapping[str, Any]) -> None:

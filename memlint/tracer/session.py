@@ -28,9 +28,10 @@ class Session:
     """One traced block of one thread.
 
     A step ends where :meth:`step` is called; in programs that never do, where an optimizer has
-    stepped, or where the next batch is asked for if none has since the last one.  What lies between
-    two loops over loaders belongs to the step that follows.  ``warmup`` steps pass before anything is noted, and nothing is noted after ``steps`` more.  Where no step is
-    noted so, the block was too short: what came before the end of its first step counts then.
+    stepped, or where the next batch is asked for if none has since the last one. What lies between
+    two loops over loaders belongs to the step that follows. ``warmup`` steps pass before anything
+    is noted, and nothing is noted after ``steps`` more. Where no step is noted so, the block was
+    too short: what came before the end of its first step counts then.
 
     With ``profile_step`` one step runs under torch's profiler: the one after those that are noted
     or, where all are, the second of them, whose duration is not told then.

@@ -64,7 +64,8 @@ def _finding(one: Finding, line: str | None) -> Iterator[str]:
     for part in told(evidence)[len(seen) :]:
         yield from _wrapped(part, "    ")
     for other in one.related:
-        yield from _wrapped(f"{other.path}:{other.location.line}: {other.message}", "  ")
+        beside = f"{other.path}:{other.location.line}:{other.location.column}"
+        yield from _wrapped(f"{beside}: {other.message}", "  ")
     yield from _wrapped(f"write instead: {one.help}", "  ")
 
 

@@ -376,9 +376,11 @@ def _blind_spots(dropped: int, homeless: int, left_out: int, skipped: int) -> li
     if dropped:
         spots.append(f"{dropped} operations were not noted: too many different ones")
     if homeless:
-        spots.append(f"{homeless} findings stand in no file that can be read")
+        stand = "finding stands" if homeless == 1 else "findings stand"
+        spots.append(f"{homeless} {stand} in no file that can be read")
     if skipped:
-        spots.append(f"{skipped} findings were not measured: the time for it was spent")
+        were = "finding was" if skipped == 1 else "findings were"
+        spots.append(f"{skipped} {were} not measured: the time for it was spent")
     if left_out:
         spots.append(f"{left_out} places of operations are not listed: too many different ones")
     return spots

@@ -73,7 +73,13 @@ def test_to_a_file(command: Command) -> None:
 def test_what_is_no_evidence(command: Command) -> None:
     command.write("other.json", "[]")
     done = command.memlint("report", "other.json", status=2)
-    assert done.stderr.startswith("error: other.json: no evidence")
+    assert done.stderr == "error: other.json: no evidence of a trace: it is no JSON object\n"
+    command.write("other.json", "{}")
+    done = command.memlint("report", "other.json", status=2)
+    assert done.stderr == "error: other.json: no evidence of a trace: it has no 'version'\n"
+    command.write("other.json", '{"traceEvents": []}')
+    done = command.memlint("report", "other.json", status=2)
+    assert "`memlint analyze` reads such traces" in done.stderr
     assert "missing.json" in command.memlint("report", "missing.json", status=2).stderr
 
 
@@ -113,6 +119,17 @@ def test_html_goes_with_no_option_of_the_text(command: Command) -> None:
         done = command.memlint("report", "out.json", "--html", "x.html", *options, status=2)
         assert "does not go with --html" in done.stderr
     assert not (command.folder / "x.html").exists()
+
+
+@pytest.mark.parametrize("option", ["-o", "--html", "--trace-event"])
+def test_what_is_read_is_not_overwritten(command: Command, option: str) -> None:
+    pytest.importorskip("jinja2")
+    before = (command.folder / "out.json").read_bytes()
+    done = command.memlint("report", "out.json", option, "./out.json", status=2)
+    assert "out.json is what is read: it would be overwritten" in done.stderr
+    done = command.memlint("merge", "out.json", "-o", "out.json", status=2)
+    assert "it would be overwritten" in done.stderr
+    assert (command.folder / "out.json").read_bytes() == before
 
 
 def test_html_that_cannot_be_made(command: Command) -> None:

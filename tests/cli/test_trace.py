@@ -191,6 +191,10 @@ def test_what_cannot_be_run(command: Command) -> None:
     no_folder = ("-o", "missing/out.json", "program.py")
     assert "no such folder: missing" in trace(command, *no_folder, status=2).stderr
     assert "Missing argument" in trace(command, status=2).stderr
+    over = trace(command, "-o", "program.py", "program.py", status=2)
+    assert "program.py is what is read" in over.stderr
+    twice = trace(command, "-o", "out.json", "--trace-event", "out.json", "program.py", status=2)
+    assert "--trace-event: out.json is written by --output already" in twice.stderr
 
 
 def test_without_torch_it_is_said_what_to_install(command: Command) -> None:

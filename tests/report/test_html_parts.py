@@ -32,7 +32,7 @@ from tests.report.markup import Element, parsed
 
 @pytest.mark.parametrize(
     ("nbytes", "shown"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.00 KB"), (56_623_104, "56.6 MB"), (2.5e12, "2,500 GB")],
+    [(0, "0 B"), (999, "999 B"), (1000, "1.00 kB"), (56_623_104, "56.6 MB"), (2.5e12, "2,500 GB")],
 )
 def test_bytes(nbytes: float, shown: str) -> None:
     assert shown_bytes(nbytes) == shown

@@ -129,7 +129,7 @@ def test_the_command(tmp_path: Path) -> None:
         one = rank(number, finding("a", count=number, layouts=layout([8, 1])))
         command.store(f"rank{number}.json", document(one.meta, one.findings, one.sites))
     done = command.memlint("merge", "rank10.json", "rank2.json", "-o", "out.json")
-    assert done.stdout == "1 findings of 2 ranks written to out.json\n"
+    assert done.stdout == "1 finding of 2 ranks written to out.json\n"
     written = command.load("out.json")
     jsonschema.validate(written, schema())
     assert written["findings"][0]["evidence"]["ranks"]["all"] == [2, 10]

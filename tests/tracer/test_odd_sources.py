@@ -62,7 +62,7 @@ def test_a_line_is_found_however_its_code_is_written(tmp_path: Path, text: str) 
     trace = traced(function_of(tmp_path / "odd.py", text))
     if "eval" in text:
         assert trace.findings == []
-        assert "1 findings stand in no file that can be read" in trace.meta["blind_spots"]
+        assert "1 finding stands in no file that can be read" in trace.meta["blind_spots"]
         return
     line = text[: text.index(COPY)].count("\n") + 1
     assert hidden(trace).location.line == line
@@ -87,7 +87,7 @@ def test_code_of_no_file_is_counted_and_told_of(name: str) -> None:
     exec(compile(f"def work(): return {COPY}", name, "exec"), names)
     trace = traced(names["work"])
     assert trace.findings == []
-    assert "1 findings stand in no file that can be read" in trace.meta["blind_spots"]
+    assert "1 finding stands in no file that can be read" in trace.meta["blind_spots"]
     assert "in no file that can be read" in " ".join(trace.report().split())
 
 
@@ -117,7 +117,7 @@ def test_a_source_that_changed_meanwhile(tmp_path: Path, left: str | bytes | Non
 
     trace = traced(changing)
     assert [one for one in trace.findings if one.path.endswith("changing.py")] == []
-    assert "1 findings stand in no file that can be read" in trace.meta["blind_spots"]
+    assert "1 finding stands in no file that can be read" in trace.meta["blind_spots"]
 
 
 def test_a_program_may_go_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-_SIZES = (("GB", 1e9), ("MB", 1e6), ("KB", 1e3))
+_SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 
 def shown_bytes(nbytes: float) -> str:
