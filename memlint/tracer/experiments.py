@@ -39,7 +39,7 @@ REPLAYABLE = (
     | {"norm", "cat", "clone", "repeat", "_to_copy"}
 )  # fmt: skip
 _CHOOSING = frozenset({"max", "min", "argmax", "argmin"})
-_MOST_JOINED = 12
+_MOST_JOINED, _IN_A_ROW = 12, 4
 _MATH = 0
 
 
@@ -182,7 +182,10 @@ def _converting(claim: Claim) -> Run:
 
 
 def _joining(growth: Growth) -> Experiment | None:
-    """Some of the concatenations, spread evenly over the growth, against one of as many parts."""
+    """Some of the concatenations, spread evenly over the growth, against one of as many parts.
+
+    What has grown was written a moment ago, and may still be in the caches: so several follow
+    each other wherever some are taken."""
     sizes = sizes_of_growth(growth)
     if sizes is None:
         return None
@@ -200,12 +203,19 @@ def _joining(growth: Growth) -> Experiment | None:
         return made.normal_() if made.dtype.is_floating_point else made.zero_()
 
     dtype = getattr(torch, growth.largest.dtype)
-    before = [make(length) for length in lengths]
     pieces = [make(piece) for _ in lengths]
+    begins = [
+        number == 0 or length != lengths[number - 1] + piece
+        for number, length in enumerate(lengths)
+    ]
+    before = [
+        make(length) if first else None for length, first in zip(lengths, begins, strict=True)
+    ]
 
     def as_is(number: int) -> None:
-        for one, other in zip(before, pieces, strict=True):
-            torch.cat([one, other], axis)
+        grown = pieces[0]
+        for start, part in zip(before, pieces, strict=True):
+            grown = torch.cat([grown if start is None else start, part], axis)
 
     def other(number: int) -> torch.Tensor:
         return torch.cat(pieces, axis)
@@ -231,9 +241,17 @@ def sizes_of_growth(growth: Growth) -> tuple[int, int, list[int]] | None:
         return None
     (axis,) = moved
     piece = max(round((last[axis] - first[axis]) / (times - 1)), 1)
-    taken = min(times, _MOST_JOINED)
-    ends = [round(n * (times - 1) / (taken - 1)) for n in range(taken)]
-    return axis, piece, [max(first[axis] - piece, 0) + end * piece for end in ends]
+    taken = range(times) if times <= _MOST_JOINED else _spread(times)
+    return axis, piece, [max(first[axis] - piece, 0) + one * piece for one in taken]
+
+
+def _spread(times: int) -> list[int]:
+    """The numbers of some of so many events: a few in a row, out of the middle of each part."""
+    groups = _MOST_JOINED // _IN_A_ROW
+    middles = ((2 * group + 1) * (times - 1) / (2 * groups) for group in range(groups))
+    return [
+        round(middle - (_IN_A_ROW - 1) / 2) + one for middle in middles for one in range(_IN_A_ROW)
+    ]
 
 
 # Copies that a view would do for

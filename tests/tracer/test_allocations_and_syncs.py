@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from memlint.tracer.findings import merged
+from memlint.tracer.operands import megabytes
 from memlint.tracer.records import Growth
 from tests.tracer.tracing import line_of, traced
 
@@ -207,6 +209,26 @@ def test_other_arrays_that_take_the_place_of_the_copies_may_be_written_into() ->
     assert one.count == 5
 
 
+def test_what_one_growth_writes_is_told_of_several() -> None:
+    part = torch.ones(64, 256)
+
+    def program() -> None:
+        for _ in range(3):
+            out = torch.empty(0, 256)
+            for _ in range(20):
+                out = torch.cat([out, part])
+
+    with traced() as run:
+        program()
+    (one,) = run.sightings("concat-in-loop")
+    assert one.count == 3 * 19
+    # From the second part on: 2 + 3 + ... + 20 parts of 65,536 bytes.
+    assert one.message == (
+        "an array is made longer here, 19 times, by copying all that it holds: "
+        "13.7 MB are written for one of 1.3 MB"
+    )
+
+
 # MEM502
 
 
@@ -233,6 +255,18 @@ def test_a_meter_that_holds_the_graph() -> None:
     assert all(one.nbytes >= 3 * 64 * 256 * 4 for one in found)
     made = line_of(_evaluate, "model(x)")
     assert {site.line for one in found for site, _ in one.related} == {made}
+
+
+def test_all_that_a_sum_holds_is_told_by_the_step() -> None:
+    with traced() as run:
+        _evaluate(Meter(), detach=False)
+    (one,) = merged(run.sightings("graph-retention"))
+    # Two results of 64 x 256 numbers each, if not more.
+    assert one.nbytes // one.steps >= 2 * 64 * 256 * 4
+    told = megabytes(one.nbytes / one.steps)
+    assert one.message.endswith(
+        f"is still alive with its graph: at least {told} more with every step"
+    )
 
 
 def test_each_sum_holds_its_own_graphs() -> None:

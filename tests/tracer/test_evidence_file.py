@@ -157,7 +157,7 @@ def test_it_is_said_when_there_is_no_time_to_measure(
     with memlint.trace(quiet=True, replay_budget=0.0) as trace:
         runpy.run_path("program.py")
     assert all((one.evidence or {})["ratio"] is None for one in trace.findings)
-    assert any("1 findings were not measured" in spot for spot in trace.meta["blind_spots"])
+    assert any("1 finding was not measured" in spot for spot in trace.meta["blind_spots"])
     with memlint.trace(quiet=True, replay=False) as trace:
         runpy.run_path("program.py")
     assert not any("not measured" in spot for spot in trace.meta["blind_spots"])

@@ -157,14 +157,15 @@ class ConcatInLoop(Rule):
 
     def observe(self, growth: Growth) -> Iterator[Sighting]:
         """A concatenation that takes up again and again what it has made before."""
-        final = growth.largest.array.nbytes
+        final, rounds = growth.largest.array.nbytes, max(growth.rounds, 1)
         if growth.count < FEWEST_STEPS or growth.nbytes < LEAST_COPIED:
             return
         yield Sighting(
             self,
             growth.site,
-            f"an array is made longer here, {growth.count} times, by copying all that it holds: "
-            f"{megabytes(growth.nbytes)} were written for one of {megabytes(final)}",
+            f"an array is made longer here, {growth.count / rounds:,.4g} times, by copying all "
+            f"that it holds: {megabytes(growth.nbytes / rounds)} are written for one of "
+            f"{megabytes(final)}",
             f"{LIST}; {STATIC}",
             self.severity,
             growth.count,

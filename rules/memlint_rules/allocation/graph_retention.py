@@ -316,7 +316,7 @@ class GraphRetention(Rule):
             kept.steps,
             kept.nbytes,
             related=related,
-            totals=": {nbytes_a_step} more with every step",
+            totals=": at least {nbytes_a_step} more with every step",
         )
 
 
