@@ -66,7 +66,7 @@ def test_full(command: Command) -> None:
     assert "warning[MEM310] mixed-layout-operands: `add` meets float32[512, 512]" in text
     assert "3 |     return x + z" in text
     assert "2 |     z = y.t()" in text
-    told = "trace: observed: 1 time a step; 2.1 MB a step; 0.25 ms a step, 25.0% of it"
+    told = "trace: observed: 1 time a step; 1.0 MB a step; 0.25 ms a step, 25.0% of it"
     assert told in " ".join(text.split())
     assert "Traced 2 steps on cpu." in text
     assert "Not seen: which arrays are the same one" in text
