@@ -170,7 +170,7 @@ class Collector:
         return steps
 
     def _thread_event(self, kind: Kind, event: Mapping[str, Any], args: Mapping[str, Any]) -> None:
-        name, begin, duration = str(event["name"]), float(event["ts"]), float(event["dur"])
+        name, begin, duration = str(event["name"]), _time(event["ts"]), _time(event["dur"])
         detail, extra = 0, -1
         line = self.timeline
         if kind is Kind.OPERATOR:
@@ -209,7 +209,7 @@ class Collector:
     def _device_event(
         self, category: str, event: Mapping[str, Any], args: Mapping[str, Any]
     ) -> None:
-        name, begin, seconds = str(event["name"]), float(event["ts"]), float(event["dur"]) * 1e-6
+        name, begin, seconds = str(event["name"]), _time(event["ts"]), _time(event["dur"]) * 1e-6
         correlation = _whole(args.get("correlation"))
         line = self.timeline
         work = line.work.get(correlation)
@@ -256,5 +256,16 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _GIVEN = ("Input Dims", "Input Strides", "Input type", "Concrete Inputs")
 
 
+def _time(value: Any) -> float:
+    """Microseconds; raises ``ValueError`` where they are none, as NaN is."""
+    time = float(value)
+    if not math.isfinite(time):
+        raise ValueError(value)
+    return time
+
+
 def _whole(value: Any) -> int:
-    return -1 if value is None else int(value)
+    number = -1 if value is None else int(value)
+    if not -(1 << 63) <= number < 1 << 63:
+        raise OverflowError(number)  # no column holds it
+    return number
