@@ -39,7 +39,11 @@ class SourceError(Exception):
 
 def read_source(path: str | Path) -> Source:
     """Read a file; raises :class:`SourceError` or ``OSError``."""
-    return decode_source(Path(path).read_bytes(), str(path))
+    try:
+        data = Path(path).read_bytes()
+    except ValueError as error:  # a path with a NUL character, which no file has
+        raise SourceError(f"no path: {error}") from error
+    return decode_source(data, str(path))
 
 
 def decode_source(data: bytes, path: str) -> Source:

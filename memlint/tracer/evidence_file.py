@@ -15,9 +15,11 @@ from typing import Any
 from memlint.findings import Finding
 from memlint.report.json_input import finding_of
 from memlint.report.json_report import finding_object
+from memlint.schemas.validation import SchemaError, schema, validate
 from memlint.tracer.sites import SiteCount
 
 VERSION = 1
+_SINCE_OTHER_VERSIONS = ("profile", "journeys", "source")
 
 
 class EvidenceError(ValueError):
@@ -95,7 +97,10 @@ def read_document(path: str | os.PathLike[str]) -> Any:
 def evidence_in(written: Any, path: str | os.PathLike[str]) -> EvidenceFile:
     """The content of a document that was read from ``path``; raises :class:`EvidenceError`."""
     try:
+        validate(written, schema("trace"), optional=_SINCE_OTHER_VERSIONS)
         return evidence_of_document(written)
+    except SchemaError as error:
+        raise EvidenceError(f"{path}: no evidence of a trace: {error}") from error
     except (KeyError, TypeError, ValueError) as error:
         raise EvidenceError(f"{path}: no evidence of a trace: {fault(written, error)}") from error
 
