@@ -7,6 +7,7 @@ have the places that the tracer has worked out.
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import time
@@ -17,6 +18,7 @@ from typing import Any
 
 import torch
 from torch.autograd import profiler as torch_profiler
+from torch.profiler import ProfilerAction, profile
 
 from memlint.tracer.notices import withheld
 from memlint.tracer.profiler_events import MARK, Event, Kernel, events_of, kernels_of
@@ -62,11 +64,11 @@ class StepProfiler:
         self._range = getattr(torch._C._profiler, "_RecordFunctionFast", None)
         if self._range is None or not torch._C._autograd.kineto_available():
             self.hindrance = NO_PROFILER
-        elif torch._C._autograd._profiler_enabled() or torch_profiler._is_profiler_enabled:
+        elif _is_running() or _is_warming_up():
             self.hindrance = OTHER_PROFILER
         if self.hindrance:
             return False
-        profile = torch_profiler.profile(
+        profiling = torch_profiler.profile(
             use_kineto=True,
             use_device=self._device,
             record_shapes=True,
@@ -75,11 +77,11 @@ class StepProfiler:
         self.recorder.loading.pauses()
         with withheld():
             block = torch.UntypedStorage(1)  # type: ignore[no-untyped-call]
-            profile.__enter__()  # type: ignore[no-untyped-call]
+            profiling.__enter__()  # type: ignore[no-untyped-call]
             # The allocator complains of the first block that it has not seen made, not of the
             # thousand that follow.
             del block
-        self._profile = profile
+        self._profile = profiling
         self._stack.enter_context(_giving_way(self.give_way))
         _ACTIVE.add(self)
         self.begins_at, self.began = time.time_ns(), time.perf_counter()
@@ -135,14 +137,14 @@ class StepProfiler:
             self.give_up(FORKED)
 
     def _stop(self) -> Any:
-        profile, self._profile = self._profile, None
+        profiling, self._profile = self._profile, None
         _ACTIVE.discard(self)
         self._stack.close()
         with withheld():
-            profile.__exit__(None, None, None)
+            profiling.__exit__(None, None, None)
         self.recorder.loading.resumes()
         self._has_stopped.set()
-        return profile.kineto_results
+        return profiling.kineto_results
 
     # What was seen, once it has ended
 
@@ -157,6 +159,20 @@ class StepProfiler:
     def operations(self) -> list[Operation]:
         """The operations that the marks stand for, by their numbers."""
         return [self.recorder.operation_of(one) for one in self._noted]
+
+
+def _is_running() -> bool:
+    """Whether a profiler is active."""
+    return bool(torch._C._autograd._profiler_enabled() or torch_profiler._is_profiler_enabled)
+
+
+def _is_warming_up() -> bool:
+    """Whether a profiler of the program is prepared and not yet started, as in the warm-up of a
+    schedule: one more profiler then would end the process.  torch itself does not tell."""
+    return any(
+        issubclass(type(one), profile) and one.current_action is ProfilerAction.WARMUP
+        for one in gc.get_objects()
+    )
 
 
 _ACTIVE: weakref.WeakSet[StepProfiler] = weakref.WeakSet()

@@ -408,3 +408,18 @@ def test_nothing_is_left_open() -> None:
     before = len(os.listdir("/dev/fd"))
     _train(4)
     assert len(os.listdir("/dev/fd")) == before
+
+
+def test_a_profiler_of_the_program_that_warms_up_is_left_alone() -> None:
+    # One more profiler then ends the process.
+    model = nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    schedule = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
+    own = profile(activities=[ProfilerActivity.CPU], schedule=schedule)
+    with traced(warmup=1, profile_step=True) as run, own:
+        for _ in range(6):
+            model(torch.ones(4, 8)).sum().backward()
+            optimizer.step()
+            own.step()
+    assert any(one.key == "aten::addmm" for one in own.key_averages())
+    assert run.session.not_profiled == OTHER_PROFILER
