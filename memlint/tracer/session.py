@@ -68,6 +68,7 @@ class Session:
         self._explicit = self._stepped = self._batch_seen = False
         # What was being handled when the last batch was asked for.
         self._handled: BaseException | None = None
+        self._optimizing = 0
         self._passed = 0
         self._began = 0.0
 
@@ -188,6 +189,7 @@ class Session:
         kind, _, _ = name.partition("#")
         if kind == "Optimizer.step":
             self._stepped = True
+            self._optimizing += 1
             self._enter(OPTIMIZER)
         elif kind == "enumerate(DataLoader)":
             if self._batch_seen and not self._stepped and not self._explicit:
@@ -208,8 +210,11 @@ class Session:
         if kind == "enumerate(DataLoader)" and self._no_batch_came():
             # What follows the last batch of a loader is no step, but belongs to the next one.
             self._batch_seen = False
-        self._enter(FORWARD)
-        if kind == "Optimizer.step" and not self._explicit:
+        if kind == "Optimizer.step":
+            self._optimizing -= 1
+        self._enter(OPTIMIZER if self._optimizing else FORWARD)
+        # An optimizer may be built around another one.
+        if kind == "Optimizer.step" and not self._optimizing and not self._explicit:
             self._end_step()
 
     def _no_batch_came(self) -> bool:

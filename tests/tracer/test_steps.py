@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from memlint.tracer.records import Waiting
+from memlint.tracer.records import BACKWARD, FORWARD, OPTIMIZER, Waiting
 from tests.tracer.tracing import Run, line_of, traced
 
 A = torch.ones(8, 8)
@@ -159,3 +161,39 @@ def test_steps_told_where_an_optimizer_has_ended_them() -> None:
             run.session.step()
     assert run.session.steps == 4
     assert (run.only("tanh").count, run.only("tanh").steps) == (4, 4)
+
+
+class Around(torch.optim.Optimizer):
+    """An optimizer that leaves the work to another one."""
+
+    def __init__(self, base: torch.optim.Optimizer) -> None:
+        super().__init__(base.param_groups, {})
+        self.base = base
+
+    def step(self, closure: Any = None) -> Any:
+        return self.base.step(closure)
+
+
+def test_an_optimizer_around_another_makes_one_step() -> None:
+    optimizer = Around(torch.optim.SGD([nn.Parameter(torch.ones(4))], lr=0.1))
+    with traced(warmup=1) as run:
+        for _ in range(5):
+            optimizer.step()
+    assert run.session.steps == 4
+
+
+def test_a_closure_of_an_optimizer_is_no_part_of_its_work() -> None:
+    weight = nn.Parameter(torch.ones(4))
+    optimizer = torch.optim.SGD([weight], lr=0.1, foreach=False)
+
+    def closure() -> float:
+        weight.grad = None
+        weight.exp().sum().backward()
+        return 0.0
+
+    with traced(warmup=0) as run:
+        for _ in range(3):
+            optimizer.step(closure)
+    assert run.only("exp").phase == FORWARD
+    assert {one.phase for one in run.named("mul")} == {BACKWARD}
+    assert run.only("add_").phase == OPTIMIZER
