@@ -1,4 +1,4 @@
-"""Concatenations that take up what they have made the time before."""
+"""Concatenations that take up what they have made before."""
 
 from __future__ import annotations
 
@@ -10,47 +10,57 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from memlint.tracer.callsite import CallSites, SpotKey
 from memlint.tracer.records import Growth
-from memlint.tracer.signatures import Signature, has_strides, operand_of, signature
+from memlint.tracer.signatures import Signature, has_strides, operand_of, signature, storage_of
 
 if TYPE_CHECKING:
     from memlint.tracer.recorder import Noted
 
-_MOST_PLACES = 4096
+_MOST_PLACES, _MOST_CHAINS = 4096, 256
+
+
+class _Chain:
+    """An array that grows: its last state, and what the growth began with."""
+
+    __slots__ = ("began_with", "elements", "storage")
+
+    def __init__(self, result: torch.Tensor, began_with: Signature | None) -> None:
+        # Weak: so long as it is held, no other storage has its identity.
+        self.storage = StorageWeakRef(result.untyped_storage())  # type: ignore[no-untyped-call]
+        self.elements = result.numel()
+        self.began_with = began_with
 
 
 class _Place:
-    """One concatenation in the program."""
+    """One concatenation in the program; several arrays may grow there in turns."""
 
-    __slots__ = (
-        "began_with",
-        "count",
-        "elements",
-        "first",
-        "grows",
-        "largest",
-        "last",
-        "most",
-        "name",
-        "nbytes",
-        "records",
-        "rounds",
-        "step",
-        "steps",
-    )  # fmt: skip
+    __slots__ = ("chains", "count", "first", "largest", "most", "name", "nbytes", "records",
+                 "rounds", "step", "steps")  # fmt: skip
 
     def __init__(self, name: str) -> None:
         self.name = name
-        # Weak: so long as it is held, no other storage has its identity.
-        self.last: StorageWeakRef | None = None
+        self.chains: dict[int, _Chain] = {}
         self.largest: Signature | None = None
-        # What this growth began with, and the one that led to the largest result.
-        self.began_with: Signature | None = None
+        # What the growth began with that led to the largest result.
         self.first: Signature | None = None
         self.most = self.rounds = 0
-        self.grows = False
         self.records: dict[int, int] = {}
-        self.count = self.steps = self.nbytes = self.elements = 0
+        self.count = self.steps = self.nbytes = 0
         self.step = -1
+
+    def grown(self, operands: list[torch.Tensor], result: torch.Tensor) -> _Chain | None:
+        """The array that a result is longer than, which it takes up; it is the last state now of
+        that, or of another array."""
+        found = None
+        for one in operands:
+            chain = self.chains.get(storage_of(one)) if has_strides(one) else None
+            if chain is not None and result.numel() > chain.elements:
+                found = self.chains.pop(storage_of(one))
+                break
+        began = None if found is None else found.began_with or signature(result)
+        self.chains[storage_of(result)] = _Chain(result, began)
+        if len(self.chains) > _MOST_CHAINS:
+            del self.chains[next(iter(self.chains))]
+        return found
 
 
 class Growing:
@@ -75,23 +85,20 @@ class Growing:
         if not results or not has_strides(results[0]):
             return
         result = results[0]
-        grows = _is_among(place.last, operands) and result.numel() > place.elements
-        if grows:
-            place.count += 1
-            place.records[id(record)] = place.records.get(id(record), 0) + 1
-            place.nbytes += result.numel() * result.element_size()
-            if not place.grows:
-                place.rounds += 1
-                place.began_with = signature(result)
-            if result.numel() > place.most:
-                place.most = result.numel()
-                place.largest, place.first = signature(result), place.began_with
-            if place.step != step:
-                place.step = step
-                place.steps += 1
-        place.grows = grows
-        place.elements = result.numel()
-        place.last = StorageWeakRef(result.untyped_storage())  # type: ignore[no-untyped-call]
+        chain = place.grown(operands, result)
+        if chain is None:
+            return
+        place.count += 1
+        place.records[id(record)] = place.records.get(id(record), 0) + 1
+        place.nbytes += result.numel() * result.element_size()
+        place.rounds += chain.began_with is None
+        if result.numel() > place.most:
+            place.most = result.numel()
+            place.largest = signature(result)
+            place.first = chain.began_with or place.largest
+        if place.step != step:
+            place.step = step
+            place.steps += 1
 
     def count(self, record: Noted) -> int:
         """How often a record's first operand was what its place had made before."""
@@ -112,9 +119,3 @@ class Growing:
                     operand_of(place.first),
                     place.rounds,
                 )
-
-
-def _is_among(last: StorageWeakRef | None, operands: list[torch.Tensor]) -> bool:
-    if last is None or last.expired():  # type: ignore[no-untyped-call]
-        return False
-    return any(has_strides(one) and one.untyped_storage()._cdata == last.cdata for one in operands)
