@@ -25,6 +25,11 @@ _UNCHANGING = frozenset(
 """Operations that leave scores what they are, or are the attention itself."""
 
 
+_DROPPING = frozenset({"native_dropout", "bernoulli_", "mul", "mul_", "div", "div_", "empty_like",
+                       "copy_", "_to_copy", "clone"})  # fmt: skip
+"""What is done to weights on their way to the values: dropout, a cast."""
+
+
 def attentions(operations: Sequence[Operation]) -> Iterator[StoredScores]:
     """Softmax between two products, as attention is."""
     forward = [one for one in operations if one.phase == FORWARD]
@@ -38,7 +43,7 @@ def attentions(operations: Sequence[Operation]) -> Iterator[StoredScores]:
         flat = (prod(shape[:-2]), *shape[-2:])
         makers = [one for one in products if one.results and one.results[0].array.shape == flat]
         takers = [one for one in products if one.operands[0].array.shape == flat]
-        if makers and takers:
+        if makers and takers and not _are_wanted(softmax, forward):
             scale = _scale(softmax, forward, flat)
             ends = _only(softmax, makers), _only(softmax, takers)
             plain = scale is not None and None not in ends
@@ -47,6 +52,20 @@ def attentions(operations: Sequence[Operation]) -> Iterator[StoredScores]:
             yield StoredScores(
                 softmax, _inputs(softmax, forward), before, after, scale or 1.0, drops
             )
+
+
+def _are_wanted(softmax: Operation, forward: Sequence[Operation]) -> bool:
+    """Whether the weights that a softmax gives are used for something else as well."""
+    if not softmax.results:
+        return False
+    place = next(n for n, one in enumerate(forward) if one is softmax)
+    return any(
+        one.short not in _UNCHANGING | _DROPPING
+        and _beside(one, softmax)
+        and softmax.results[0] in one.operands
+        and _end(one.site) > _end(softmax.site)
+        for one in forward[place + 1 :]
+    )
 
 
 def _inputs(softmax: Operation, forward: Sequence[Operation]) -> tuple[Operation, ...]:
@@ -139,9 +158,28 @@ def lost_formats(operations: Sequence[Operation]) -> Iterator[LostFormat]:
     # Records come in the order in which they ran for the first time.
     for place, one in enumerate(forward):
         shape = _loses(one)
-        paid = tuple(other for n, other, taken in paying if n > place and shape == taken)
-        if shape is not None and paid:
+        if shape is None or all(n <= place or shape != taken for n, _, taken in paying):
+            continue
+        reached = _reached(one.results[0], forward[place + 1 :])
+        paid = tuple(
+            other
+            for n, other, taken in paying
+            if n > place and shape == taken and (reached is None or other.operands[0] in reached)
+        )
+        if paid:
             yield LostFormat(one, paid)
+
+
+def _reached(start: Operand, later: Sequence[Operation]) -> set[Operand] | None:
+    """The layouts that later operations can have made of one, the first one included; ``None``
+    where that is not known, as a profiler does not tell what all operators give."""
+    found = {start}
+    for one in later:
+        if not found.isdisjoint(one.operands):
+            if not one.results:
+                return None
+            found.update(one.results)
+    return found
 
 
 def mixed_formats(

@@ -223,3 +223,24 @@ def test_the_end_of_a_loader_is_no_wait_for_a_batch() -> None:
             next(batches)  # type: ignore[call-overload]
     (one,) = loading.records()
     assert (one.count, one.waited) == (6, 6.0)
+
+
+def test_weights_of_attention_that_are_wanted_have_to_be_stored() -> None:
+    queries, keys, values = (torch.randn(2, 4, 128, 32) for _ in range(3))
+
+    def attend() -> tuple[torch.Tensor, torch.Tensor]:
+        weights = torch.softmax(queries @ keys.transpose(-2, -1), -1)
+        return weights @ values, (weights * (weights + 1e-9).log()).sum(-1)
+
+    with traced() as run:
+        attend()
+    assert run.sightings("naive-attention") == []
+
+
+def test_a_format_is_paid_again_only_for_what_has_lost_it() -> None:
+    images = torch.randn(4, 3, 96, 96).to(memory_format=torch.channels_last)
+    others = torch.randn(4, 3, 128, 128)
+    with traced() as run:
+        torch.exp(images.contiguous())
+        others.to(memory_format=torch.channels_last)
+    assert run.sightings("channels-last-mismatch") == []
