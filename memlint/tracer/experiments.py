@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from memlint.measure import Run
-from memlint.tracer.operands import ELEMENTWISE, LOOKUPS, NORMALISING, REDUCTIONS
+from memlint.tracer.operands import ELEMENTWISE, LOOKUPS, NORMALISING, REDUCTIONS, work_of
 from memlint.tracer.records import Argument, Growth, Hole, Opaque, Operand, Operation
 from memlint.tracer.remade import MOST_BYTES, bytes_of, can_be_made, count_of_sets, remade
 from memlint.tracer.sightings import (
@@ -335,9 +335,12 @@ def _heads(tensors: Sequence[torch.Tensor], leading: tuple[int, ...]) -> list[to
 
 
 def _replayed_by(operation: Operation) -> Callable[..., Any] | None:
-    if operation.short not in REPLAYABLE or not operation.replayable:
-        return None
     if not all(map(can_be_made, operation.operands)):
+        return None
+    if work_of(operation) in ELEMENTWISE and operation.short.endswith("_"):
+        # Run in place again and again, numbers would grow beyond all bounds.
+        return function_of(operation.name.replace(operation.short, work_of(operation), 1))
+    if operation.short not in REPLAYABLE or not operation.replayable:
         return None
     return function_of(operation.name)
 

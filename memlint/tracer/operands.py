@@ -12,7 +12,7 @@ LEAST_BYTES = 1 << 16
 
 ELEMENTWISE = frozenset(
     {"add", "sub", "mul", "div", "maximum", "minimum", "pow", "where", "relu", "gelu", "silu",
-     "sigmoid", "tanh", "exp", "neg", "abs", "clamp"}
+     "sigmoid", "tanh", "exp", "neg", "abs", "clamp", "lerp"}
 )  # fmt: skip
 REDUCTIONS = frozenset(
     {"sum", "mean", "amax", "amin", "var_mean", "std_mean", "logsumexp", "max", "min", "argmax",
@@ -20,6 +20,11 @@ REDUCTIONS = frozenset(
 )  # fmt: skip
 NORMALISING = frozenset({"native_layer_norm", "_softmax", "_log_softmax", "native_group_norm"})
 LOOKUPS = frozenset({"embedding", "index_select"})
+
+
+def work_of(operation: Operation) -> str:
+    """The name of what an operation computes, be it in place or not: "add"."""
+    return operation.short.removesuffix("_") or operation.short
 
 
 def is_large(operand: Operand) -> bool:

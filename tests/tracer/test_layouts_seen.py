@@ -120,3 +120,18 @@ def test_copies_of_a_backward_pass_are_not_held_against_the_forward_line() -> No
         functional.scaled_dot_product_attention(q, k, v).sum().backward()
     assert any(one.hidden for one in run.operations)
     assert run.sightings("hidden-layout-copy") == []
+
+
+def test_elementwise_work_in_place_on_two_orders() -> None:
+    x = torch.randn(256, 256)
+
+    def program() -> None:
+        x.add_(torch.randn(256, 256).t())
+
+    with traced() as run:
+        program()
+    (one,) = run.sightings("mixed-layout-operands")
+    assert one.site.line == line_of(program, "add_")
+    measured = measure(one.claims[0], 0.05)
+    assert measured is not None
+    assert measured.same

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from memlint.findings import Severity
 from memlint.layout import stride_order
 from memlint.rule import Rule
-from memlint.tracer.operands import ELEMENTWISE, is_large, is_reordered, spell
+from memlint.tracer.operands import ELEMENTWISE, is_large, is_reordered, spell, work_of
 from memlint.tracer.records import BACKWARD, Operand, Operation
 from memlint.tracer.sightings import Claim, Sighting
 
@@ -81,7 +81,7 @@ class MixedLayoutOperands(Rule):
 
     def observe(self, operation: Operation) -> Iterator[Sighting]:
         """Elementwise work on arrays that are stored in different orders."""
-        if operation.short not in ELEMENTWISE or operation.phase == BACKWARD:
+        if work_of(operation) not in ELEMENTWISE or operation.phase == BACKWARD:
             return
         large = [i for i, one in enumerate(operation.operands) if is_large(one)]
         shapes = {operation.operands[i].array.shape for i in large}
