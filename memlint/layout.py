@@ -148,6 +148,48 @@ def _overlaps(array: Strided, live: list[int]) -> bool:
     return False
 
 
+def broadcast(array: Strided, shape: tuple[int, ...]) -> Strided:
+    """A view of a larger shape, as ``expand`` makes it of axes of size 1 and new ones in front.
+
+    >>> broadcast(Strided((1, 4), (4, 1), 4), (2, 3, 4)).strides
+    (0, 0, 1)
+    """
+    added = len(shape) - len(array.shape)
+    sizes, steps = (1,) * added + array.shape, (0,) * added + array.strides
+    moved = zip(sizes, steps, shape, strict=True)
+    return Strided(shape, tuple(0 if a == 1 != b else step for a, step, b in moved), array.itemsize)
+
+
+def can_be_viewed(array: Strided, shape: tuple[int, ...]) -> bool:
+    """Whether an array of another shape, and as many elements, can lie in the same memory.
+
+    >>> can_be_viewed(Strided((4, 3), (0, 1), 4), (12,))
+    False
+    """
+    if 0 in array.shape:
+        return True
+    left = [size for size in shape if size > 1]
+    axes = [axis for axis, size in enumerate(array.shape) if size > 1]
+    while axes:
+        # The axes up to one whose neighbours do not go on where it ends can be cut at will.
+        run = array.shape[last := axes.pop()]
+        while axes and array.strides[axes[-1]] == array.strides[last] * array.shape[last]:
+            run *= array.shape[last := axes.pop()]
+        while run > 1:
+            if not left or run % left[-1]:
+                return False
+            run //= left.pop()
+    return True
+
+
+def span(array: Strided) -> int:
+    """The elements between the first and the last one of an array, both included."""
+    if 0 in array.shape:
+        return 0
+    steps = zip(array.shape, array.strides, strict=True)
+    return 1 + sum((size - 1) * abs(step) for size, step in steps)
+
+
 def line_bytes_used(array: Strided, inner_axis: int, line: int = CACHE_LINE) -> int:
     """Bytes of each cache line that a walk along ``inner_axis`` uses.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from memlint.layout import (
     Form,
     Strided,
+    can_be_viewed,
     classify,
     conflicts,
     copy_bytes,
@@ -111,3 +114,27 @@ def test_fastest_axis() -> None:
     assert fastest_axis(Strided((2, 3, 4), (1, 2, 6), 4)) == 0
     assert fastest_axis(Strided((3, 4), (0, 1), 4)) == 1
     assert fastest_axis(Strided((1, 1), (1, 1), 4)) is None
+
+
+def test_what_can_be_viewed_is_what_torch_can_view() -> None:
+    torch = pytest.importorskip("torch")
+    draw = random.Random(5)
+    seen = set()
+    for _ in range(2000):
+        shape = tuple(draw.choice((1, 2, 3, 4)) for _ in range(draw.randint(1, 4)))
+        made = torch.zeros(tuple(draw.choice((1, size)) for size in shape)).expand(shape)
+        if draw.random() < 0.5:
+            made = made.transpose(0, -1)
+        axes = list(made.shape)
+        while len(axes) > 1 and draw.random() < 0.7:
+            at = draw.randrange(len(axes) - 1)
+            axes[at : at + 2] = [axes[at] * axes[at + 1]]
+        try:
+            made.view(axes)
+            possible = True
+        except RuntimeError:
+            possible = False
+        array = Strided(tuple(made.shape), made.stride(), 4)
+        assert can_be_viewed(array, tuple(axes)) is possible, (array, axes)
+        seen.add(possible)
+    assert seen == {True, False}

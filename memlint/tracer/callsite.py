@@ -70,6 +70,13 @@ class CallSites:
             frame = frame.f_back  # type: ignore[assignment]
         return NOWHERE
 
+    def is_own(self, depth: int = 2) -> bool:
+        """Whether the function ``depth`` frames above is the program's own."""
+        name = sys._getframe(depth).f_code.co_filename
+        if name not in self._passed:
+            self._passed[name] = self._is_passed(name)
+        return not self._passed[name]
+
     def within_backward(self, task: int, depth: int = 2) -> tuple[SpotKey, bool]:
         """As :meth:`here`, and whether that place lies within the backward pass: a hook, or what
         is computed once more, not the call that started the pass; ``task`` is its number."""

@@ -8,6 +8,7 @@ import torch
 
 from memlint.tracer.callsite import SpotKey
 from memlint.tracer.origins import Odd
+from memlint.tracer.writes import sample
 
 if TYPE_CHECKING:
     from memlint.tracer.recorder import Noted
@@ -19,18 +20,19 @@ class Copying:
     """Which arrays have been copied last, and where."""
 
     def __init__(self) -> None:
-        self._copied: dict[tuple[Any, ...], tuple[Odd, SpotKey]] = {}
+        self._copied: dict[tuple[Any, ...], tuple[Odd, bytes, SpotKey]] = {}
 
-    def note(self, record: Noted, source: torch.Tensor) -> None:
-        """A copy was made of an array that is not row-major."""
+    def note(self, record: Noted, source: torch.Tensor, writes: int) -> None:
+        """A copy was made of an array that is not row-major; ``writes`` is how often something was
+        written into it."""
         key = (source.untyped_storage()._cdata, source.storage_offset(), source.shape,
                source.stride())  # fmt: skip
-        known = self._copied.pop(key, None)
-        if known is not None and known[0].is_same(source):
+        known, taken = self._copied.pop(key, None), sample(source)
+        if known is not None and known[0].is_same(source, writes) and known[1] == taken:
             record.again += 1
-            record.copied_at = known[1]
+            record.copied_at = known[2]
             self._copied[key] = known
             return
-        self._copied[key] = (Odd(source), record.spot)
+        self._copied[key] = (Odd(source, writes), taken, record.spot)
         if len(self._copied) > _MOST_ARRAYS:
             del self._copied[next(iter(self._copied))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,8 @@ class Operator:
 
     ``fresh`` tells that its results have memory of their own, ``views`` that they lie in that of
     an operand, ``reorders`` that they do so in another order, ``moves`` that it may bring data
-    from one device to another.
+    from one device to another.  ``writes`` are the arguments that it writes into, by their numbers
+    and names.
     """
 
     function: Any
@@ -35,6 +37,16 @@ class Operator:
     copies: bool
     reshapes: bool
     repeats: bool
+    writes: tuple[tuple[int, str], ...]
+
+    def written(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[torch.Tensor]:
+        """The tensors that a call writes into."""
+        for index, name in self.writes:
+            value = args[index] if index < len(args) else kwargs.get(name)
+            if isinstance(value, torch.Tensor):
+                yield value
+            elif isinstance(value, (list, tuple)):
+                yield from (one for one in value if isinstance(one, torch.Tensor))
 
 
 class Operators:
@@ -70,4 +82,9 @@ def _facts(function: Any) -> Operator:
         copies=function is torch.ops.aten.clone.default,
         reshapes=function is torch.ops.aten._unsafe_view.default,
         repeats=function is torch.ops.aten.repeat.default,
+        writes=tuple(
+            (index, one.name)
+            for index, one in enumerate(schema.arguments)
+            if one.alias_info is not None and one.alias_info.is_write
+        ),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -31,17 +32,21 @@ class Made(NamedTuple):
 class Odd:
     """Numbers in an odd layout: a part of a storage, and how often it has been written to.
 
-    The storage is held on to weakly, so that no other takes its place unnoticed."""
+    The storage is held on to weakly, so that no other takes its place unnoticed; ``writes`` is how
+    often the tracer has seen that something was written into it."""
 
-    __slots__ = ("_offset", "_storage", "_version")
+    __slots__ = ("_offset", "_storage", "_version", "_writes")
 
-    def __init__(self, tensor: torch.Tensor) -> None:
+    def __init__(self, tensor: torch.Tensor, writes: int) -> None:
         self._storage = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
         self._offset = tensor.storage_offset()
         self._version = 0 if tensor.is_inference() else tensor._version
+        self._writes = writes
 
-    def is_same(self, tensor: torch.Tensor) -> bool:
+    def is_same(self, tensor: torch.Tensor, writes: int) -> bool:
         """Whether a tensor has the same numbers."""
+        if writes != self._writes:
+            return False
         if storage_of(tensor) != self._storage.cdata or tensor.storage_offset() != self._offset:
             return False
         return self._version == (0 if tensor.is_inference() else tensor._version)
@@ -84,12 +89,21 @@ class Origins:
             if not result.is_contiguous():
                 self._born.put((storage_of(result), result.stride()), born_here)
 
-    def written(self, operands: list[torch.Tensor]) -> None:
-        """Something is written into the first operand."""
-        if len(self._repeated) and operands and has_strides(operands[0]):
-            repeated = self._repeated.get(storage_of(operands[0]))
+    def written(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Something is written into these."""
+        if not len(self._repeated):
+            return
+        for one in tensors:
+            repeated = self.repeated(one)
             if repeated is not None:
-                repeated[1].written += 1
+                repeated.written += 1
+
+    def repeated(self, tensor: torch.Tensor) -> Noted | None:
+        """The ``repeat`` that made a tensor, if one did."""
+        if not len(self._repeated) or not has_strides(tensor):
+            return None
+        found = self._repeated.get(storage_of(tensor))
+        return None if found is None else found[1]
 
     def _maker_among(self, record: Noted, operands: list[torch.Tensor]) -> Made | None:
         """What made the operands that rules ask this of."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from memlint.layout import broadcast, can_be_viewed
 from memlint.tracer.callsite import CallSites, SpotKey
 from memlint.tracer.copying import Copying
 from memlint.tracer.growing import Growing
@@ -25,6 +26,7 @@ from memlint.tracer.records import (
     BACKWARD,
     FORWARD,
     LOADING,
+    OPTIMIZER,
     Argument,
     Asked,
     Growth,
@@ -43,15 +45,18 @@ from memlint.tracer.signatures import (
     signature,
     tensors_in,
 )
+from memlint.tracer.writes import Writes
 
 MOST_RECORDS = 20_000
 MOST_LAYOUTS = 512
 """So many different layouts are told apart of one operator at one place."""
 _MOST_SEQUENCES = 50_000
 
+_FOLDING = frozenset({"view", "_unsafe_view", "_reshape_alias"})
 _SCALARS = frozenset({int, float, bool, type(None), torch.dtype, torch.device, str})
 _STRIDED = torch.strided
 _task = torch._C._current_graph_task_id
+_grad_enabled = torch.is_grad_enabled
 _sequence = torch._C._autograd._get_sequence_nr
 _node = torch._C._current_autograd_node
 
@@ -61,8 +66,8 @@ class Noted:
 
     __slots__ = (
         "again", "arguments", "attends", "births", "conflict_at", "conflicts", "copied_at",
-        "count", "hidden", "keeps", "keywords", "large", "last_odd", "last_step", "makers", "odd",
-        "operands", "operator", "phase", "pinned", "results", "spot", "steps", "traces",
+        "count", "folds", "hidden", "keeps", "keywords", "large", "last_odd", "last_step", "makers",
+        "odd", "operands", "operator", "phase", "pinned", "results", "spot", "steps", "traces",
         "versions", "written",
     )  # fmt: skip
 
@@ -78,7 +83,7 @@ class Noted:
         self.last_step = -1
         self.last_odd: Odd | None = None
         self.odd: tuple[int, ...] = ()
-        self.attends = self.keeps = self.large = self.traces = False
+        self.attends = self.folds = self.keeps = self.large = self.traces = False
         self.births: dict[int, SpotKey] = {}
         self.makers: dict[int, Made] = {}
         self.conflicts = 0
@@ -107,6 +112,7 @@ class Recorder:
         self._growing = Growing()
         self._keeping = Keeping()
         self._copying = Copying()
+        self._writes = Writes()
         self._pending = Pending()
         self._before: Noted | None = None
         self._asks_pins = torch.cuda.is_available()
@@ -119,6 +125,9 @@ class Recorder:
         number = _sequence()
         made_node = number != self._sequence
         phase = self.phase
+        if phase is OPTIMIZER and _grad_enabled():
+            # Optimizers work without gradients: this is a closure that they call.
+            phase = FORWARD
         task = _task()
         if task == -1:
             spot = self._here(3)
@@ -160,7 +169,7 @@ class Recorder:
             record.last_step = self.step
             record.steps += 1
         if record.attends:
-            self._attend(record, operands, result)
+            self._attend(record, operands, args, kwargs, result)
         if self._pending:
             self._pending.touch(record, operands)
         if record.keeps and made_node:
@@ -173,7 +182,9 @@ class Recorder:
         return self._before
 
     def asked(self, name: str, tensor: torch.Tensor, *, idle: bool) -> None:
-        """Note a call of a method that may do nothing."""
+        """Note a call of a method that may do nothing, by the program itself."""
+        if not self.sites.is_own(4):
+            return  # a function of torch calls it: there is nothing to be left out
         key = (self.sites.here(4), name, signature(tensor))
         counts = self._asked.get(key)
         if counts is None:
@@ -251,8 +262,10 @@ class Recorder:
             or (operator.fresh and (not operands or self.phase == LOADING))
             or any(one.dtype is torch.float64 and one.dim() for one in (*operands, *results))
         )
+        record.folds = operator.short in _FOLDING and self._folds(operands, results)
         record.attends = bool(
             large_odd
+            or record.folds
             or operator.joins
             or operator.reshapes
             or operator.repeats
@@ -263,7 +276,14 @@ class Recorder:
         self._noted[key] = record
         return record
 
-    def _attend(self, record: Noted, operands: list[torch.Tensor], result: Any) -> None:
+    def _attend(
+        self,
+        record: Noted,
+        operands: list[torch.Tensor],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        result: Any,
+    ) -> None:
         """What only some operations need: where layouts and arrays come from, what grows."""
         if type(result) in PLAIN:
             results = [result]
@@ -272,13 +292,18 @@ class Recorder:
         operator = record.operator
         if record.odd:
             odd = operands[record.odd[0]]
-            if record.last_odd is None or not record.last_odd.is_same(odd):
+            writes = self._writes.count(odd) if record.large else 0
+            if record.last_odd is None or not record.last_odd.is_same(odd, writes):
                 # Other numbers than before: a dense copy of them would be another one.
-                record.last_odd = Odd(odd) if record.large else None
+                record.last_odd = Odd(odd, writes) if record.large else None
                 record.versions += 1
             if operator.copies and record.large:
-                self._copying.note(record, odd)
+                self._copying.note(record, odd, writes)
         if operator.mutable:
+            written = list(operator.written(args, kwargs))
+            self._writes.note(written)
+            self._origins.written(written)
+        elif record.folds:
             self._origins.written(operands)
         if operator.moves and self._asks_pins and results:
             self._pending.note(record, operands, self.operation_of(record), results[0])
@@ -288,6 +313,14 @@ class Recorder:
         elif operator.reshapes and self._before is not None and self._before.operator.copies:
             # ``reshape`` copies so; a copy that was asked for is followed by a plain view.
             self._before.hidden += 1
+
+    def _folds(self, operands: list[torch.Tensor], results: list[torch.Tensor]) -> bool:
+        """Whether a view needs the memory that a ``repeat`` has made."""
+        repeat = self._origins.repeated(operands[0]) if operands and results else None
+        if repeat is None or repeat.results[0][0] != operands[0].shape:
+            return False
+        source, shape = operand_of(repeat.operands[0]).array, tuple(operands[0].shape)
+        return not can_be_viewed(broadcast(source, shape), tuple(results[0].shape))
 
     def listen(self) -> Callable[[], None]:
         """Hear of what waits for devices; gives what ends that."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from memlint.layout import Strided
+from memlint.layout import span
 from memlint.tracer.records import Operand
 
 MOST_BYTES = 512 << 20
@@ -32,14 +32,6 @@ def can_be_made(operand: Operand) -> bool:
 def bytes_of(operands: Sequence[Operand]) -> int:
     """The memory that one set of operands takes."""
     return sum(span(one.array) * one.array.itemsize for one in operands)
-
-
-def span(array: Strided) -> int:
-    """The elements between the first and the last one of an array, both included."""
-    if 0 in array.shape:
-        return 0
-    steps = zip(array.shape, array.strides, strict=True)
-    return 1 + sum((size - 1) * abs(step) for size, step in steps)
 
 
 def count_of_sets(nbytes: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
@@ -58,6 +59,19 @@ def test_growth_that_begins_anew() -> None:
     assert one.largest.array.shape == (30, 256)
 
 
+def test_several_arrays_that_grow_in_turns_at_one_place() -> None:
+    def longer(old: torch.Tensor) -> torch.Tensor:
+        return torch.cat([old, A[:1]])
+
+    caches = [torch.empty(0, 256) for _ in range(3)]
+    with traced() as run:
+        for _ in range(40):
+            caches = [longer(one) for one in caches]
+    (one,) = run.sightings("concat-in-loop")
+    assert one.site.line == line_of(longer, "torch.cat")
+    assert one.count == 3 * 39
+
+
 def test_parts_that_are_joined_once_are_sound() -> None:
     with traced() as run:
         parts = [A[n : n + 1] for n in range(40)]
@@ -111,6 +125,13 @@ def test_single_precision_and_numbers_without_axes_are_sound() -> None:
     with traced() as run:
         scale = torch.from_numpy(np.linspace(0, 1, 256)).float()
         A * scale * 2.0 * np.sqrt(2.0) * torch.tensor(2.0, dtype=torch.float64)
+    assert run.sightings("implicit-float64") == []
+
+
+def test_sums_that_are_double_on_purpose_are_sound() -> None:
+    total = torch.zeros(256, 256, dtype=torch.float64)
+    with traced() as run:
+        total.add_(A)
     assert run.sightings("implicit-float64") == []
 
 
@@ -227,6 +248,31 @@ def test_what_one_growth_writes_is_told_of_several() -> None:
         "an array is made longer here, 19 times, by copying all that it holds: "
         "13.7 MB are written for one of 1.3 MB"
     )
+
+
+@pytest.mark.parametrize("foreach", [True, False])
+def test_copies_that_are_written_into_by_other_ways_are_sound(foreach: bool) -> None:
+    with traced() as run:
+        copies = A[:1].repeat(256, 1)
+        if foreach:
+            torch._foreach_add_([torch.zeros(4), copies], 1.0)
+        else:
+            torch.add(A, 1.0, out=copies)
+    assert run.sightings("repeat-instead-of-expand") == []
+
+
+def test_copies_that_are_viewed_as_a_view_could_not_be_are_sound() -> None:
+    heads = torch.randn(2, 4, 1, 64, 64)
+    with traced() as run:
+        heads.repeat(1, 1, 4, 1, 1).view(32, 64, 64)
+    assert run.sightings("repeat-instead-of-expand") == []
+
+
+def test_copies_that_are_viewed_as_a_view_could_be_are_not_sound() -> None:
+    heads = torch.randn(1, 4, 64, 64)
+    with traced() as run:
+        heads.repeat(8, 1, 1, 1).view(8, 4, 64 * 64)
+    assert len(run.sightings("repeat-instead-of-expand")) == 1
 
 
 # MEM502

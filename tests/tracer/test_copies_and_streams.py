@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
@@ -237,3 +238,52 @@ def test_heads_that_are_split_off_are_read_in_rows() -> None:
             work(heads) + heads
     assert run.only("sin").births
     assert run.sightings("transposed-stream") == []
+
+
+# Numbers that change where torch does not count it
+
+
+def test_what_is_written_through_data_is_other_numbers() -> None:
+    weight = A.clone()
+    with traced() as run:
+        for _ in range(4):
+            weight.data.mul_(1.5)
+            weight.t().contiguous()
+    assert run.sightings("contiguous-in-loop") == []
+    assert run.only("clone").versions == 4
+
+
+def test_what_is_written_in_inference_mode_is_other_numbers() -> None:
+    with traced() as run, torch.inference_mode():
+        weight = A.clone()
+        for _ in range(4):
+            weight.mul_(1.5)
+            weight.t().contiguous()
+    assert run.sightings("contiguous-in-loop") == []
+
+
+def test_what_numpy_writes_is_other_numbers() -> None:
+    frame = np.zeros((256, 256), np.float32)
+    shared = torch.from_numpy(frame)
+    with traced() as run:
+        for n in range(4):
+            frame[...] = n
+            shared.t().contiguous()
+    assert run.sightings("contiguous-in-loop") == []
+
+
+def test_writes_into_other_arrays_leave_the_numbers() -> None:
+    weight, other = A.clone(), A.clone()
+    with traced() as run:
+        for _ in range(4):
+            other.data.mul_(1.5)
+            weight.t().contiguous()
+    (one,) = run.sightings("contiguous-in-loop")
+    assert one.count == 3
+
+
+def test_calls_that_torch_makes_itself_cannot_be_left_out() -> None:
+    table, tokens = nn.Embedding(8, 4, max_norm=1.0), torch.zeros(128, 128, dtype=torch.int64)
+    with traced() as run, torch.no_grad():
+        table(tokens)
+    assert run.sightings("redundant-contiguous") == []
