@@ -34,8 +34,8 @@ def validate(document: Any, schema: _Schema, *, optional: Collection[str] = ()) 
     Members named in ``optional`` may be missing, and members that the schema does not know are
     passed over: other versions of memlint have less, or more.
     """
-    for where, wanted in _errors(document, schema, schema, "", frozenset(optional)):
-        raise SchemaError(f"{where or 'the whole'}: {wanted} expected")
+    for where, fault in _errors(document, schema, schema, "", frozenset(optional)):
+        raise SchemaError(f"{where}: {fault}" if where else fault)
 
 
 _Errors = Iterator[tuple[str, str]]
@@ -55,12 +55,12 @@ def _errors(
     if "type" in part:
         wanted = part["type"] if isinstance(part["type"], list) else [part["type"]]
         if not any(_TYPES[one](value) for one in wanted):
-            yield where, " or ".join(wanted)
+            yield where, f"{' or '.join(wanted)} expected"
             return
     if ("enum" in part and value not in part["enum"]) or (
         "const" in part and value != part["const"]
     ):
-        yield where, f"one of {part.get('enum', [part.get('const')])}"
+        yield where, f"one of {part.get('enum', [part.get('const')])} expected"
     if isinstance(value, str):
         yield from _text(value, part, where)
     elif isinstance(value, list):
@@ -68,14 +68,14 @@ def _errors(
     elif isinstance(value, dict):
         yield from _object(value, part, whole, where, optional)
     elif _is_number(value) and value < part.get("minimum", -math.inf):
-        yield where, f"at least {part['minimum']}"
+        yield where, f"at least {part['minimum']} expected"
 
 
 def _text(value: str, part: _Schema, where: str) -> _Errors:
     if len(value) < part.get("minLength", 0):
-        yield where, "a text"
+        yield where, "a text expected"
     if "pattern" in part and re.search(part["pattern"], value) is None:
-        yield where, f"a text like {part['pattern']}"
+        yield where, f"a text like {part['pattern']} expected"
 
 
 def _array(
@@ -83,7 +83,7 @@ def _array(
 ) -> _Errors:
     least, most = part.get("minItems", 0), part.get("maxItems", math.inf)
     if not least <= len(value) <= most:
-        yield where, f"{least} to {most} items"
+        yield where, f"{least} to {most} items expected"
     first = part.get("prefixItems", ())
     for number, one in enumerate(value):
         kind = first[number] if number < len(first) else part.get("items", {})
@@ -95,7 +95,7 @@ def _object(
 ) -> _Errors:
     for name in part.get("required", ()):
         if name not in value and name not in optional:
-            yield where, f"`{name}`"
+            yield where, f"it has no {name!r}"
     known, others = part.get("properties", {}), part.get("additionalProperties", {})
     for name, one in value.items():
         kind = known.get(name, others if isinstance(others, Mapping) else {})

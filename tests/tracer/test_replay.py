@@ -183,7 +183,7 @@ def test_which_of_equal_numbers_is_chosen_does_not_matter() -> None:
     "one",
     [
         operation("aten.bernoulli.default", operand((8,), (1,))),
-        operation("aten.add_.Tensor", operand((8,), (1,)), operand((8,), (1,)), replayable=False),
+        operation("aten.index_add_.default", operand((8,), (1,)), replayable=False),
         operation("c10d.allreduce_.default", operand((8,), (1,))),
         operation("aten.add.NoSuchOverload", operand((8,), (1,))),
         operation("aten.sum.default", operand((1 << 14, 1 << 14), (1, 1 << 14))),
