@@ -8,18 +8,20 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from memlint.tracer.callsite import CallSites, SpotKey
-from memlint.tracer.records import Waiting
+from memlint.tracer.records import Waiting, WorkerMemory
+from memlint.tracer.worker_memory import WorkersMemory
 
 _ASKING = "__next__"
 
 
 class _Asked(NamedTuple):
-    """The iterator that is asked: its settings, and how many batches it has given so far (``None``
-    if it does not tell)."""
+    """The iterator that is asked: its settings, how many batches it has given so far (``None``
+    if it does not tell), and, each time that these have doubled, its worker processes."""
 
     workers: int
     pins: bool
     given: int | None
+    processes: tuple[int, ...] = ()
 
 
 class _Wait(NamedTuple):
@@ -64,6 +66,7 @@ class Loading:
     def __init__(self, sites: CallSites, clock: Callable[[], float] = time.perf_counter) -> None:
         self._sites = sites
         self._clock = clock
+        self._memory = WorkersMemory(sites)
         self._places: dict[SpotKey, _Place] = {}
         self._open: tuple[_Place, float, int | None, int] | None = None
         self._paused_at: float | None = None
@@ -74,6 +77,8 @@ class Loading:
         place = self._places.get(spot)
         if place is not None:
             place.add(asked.given)
+        if asked.processes and asked.given is not None:
+            self._memory.note(spot, asked.given, asked.processes)
         if self._paused_at is not None:
             return
         now = self._clock()
@@ -101,8 +106,9 @@ class Loading:
         for place in self._places.values():
             place.paused += paused
 
-    def records(self) -> Iterator[Waiting]:
-        """The places where the program waited."""
+    def records(self) -> Iterator[Waiting | WorkerMemory]:
+        """The places where the program waited, and what the workers that it waited for hold."""
+        yield from self._memory.records()
         for spot, place in self._places.items():
             yield Waiting(
                 self._sites.site(spot),
@@ -124,6 +130,14 @@ def _asked() -> _Asked:
             workers = getattr(iterator, "_num_workers", None)
             if isinstance(workers, int):
                 pins = bool(getattr(iterator, "_pin_memory", False))
-                return _Asked(workers, pins, getattr(iterator, "_num_yielded", None))
+                given = getattr(iterator, "_num_yielded", None)
+                return _Asked(workers, pins, given, _processes(iterator, given))
         frame = frame.f_back  # type: ignore[assignment]
     return _Asked(0, False, None)
+
+
+def _processes(iterator: object, given: int | None) -> tuple[int, ...]:
+    """The worker processes of an iterator that has given 1, 2, 4, ... batches."""
+    if not given or given & (given - 1):
+        return ()
+    return tuple(one.pid for one in getattr(iterator, "_workers", ()))

@@ -34,6 +34,7 @@ from memlint.tracer.records import (
     Operation,
     Retained,
     Waiting,
+    WorkerMemory,
 )
 from memlint.tracer.signatures import (
     PLAIN,
@@ -378,7 +379,7 @@ class Recorder:
                 (spot, name) not in busy, exchanged,
             )  # fmt: skip
 
-    def others(self) -> Iterator[Growth | Retained | Waiting]:
+    def others(self) -> Iterator[Growth | Retained | Waiting | WorkerMemory]:
         """What else is known of the run: what grew, what was kept, what was waited for."""
         yield from self._growing.records(self.sites)
         yield from self._keeping.records(self.sites)

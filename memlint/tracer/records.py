@@ -204,6 +204,18 @@ class Waiting:
     operations: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerMemory:
+    """The bytes that the ``workers`` of a loader share with no other process: all of them together,
+    ``first`` once each had sent a batch and ``last`` so many ``batches`` later."""
+
+    site: Site
+    workers: int
+    batches: int
+    first: int
+    last: int
+
+
 @dataclass(slots=True)
 class Stream:
     """A layout that is not row-major and is handed on from operation to operation.
@@ -332,6 +344,6 @@ class LayoutConversion:
 
 
 Record: TypeAlias = (
-    "Operation | Asked | Growth | Retained | Waiting | Stream | StoredScores | LostFormat"
-    " | InnerCopy | DeviceCopy | LayoutConversion | Repeated | MixedFormats"
+    "Operation | Asked | Growth | Retained | Waiting | WorkerMemory | Stream | StoredScores"
+    " | LostFormat | InnerCopy | DeviceCopy | LayoutConversion | Repeated | MixedFormats"
 )

@@ -10,6 +10,8 @@ from memlint.analysis.loaders import has_workers, name_of
 from memlint.analysis.values import Absent, constants
 from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Related, Rule
+from memlint.tracer.records import WorkerMemory
+from memlint.tracer.sightings import Sighting
 
 HELP = (
     "keep the samples in a tensor, an Arrow table or a memory map: fixed-width records as one "
@@ -18,6 +20,8 @@ HELP = (
     "NumPy arrays too, while tensors are shared and memory maps opened in the worker cost nothing"
 )
 FRESH = frozenset({"spawn", "forkserver"})
+LEAST_GROWTH = 64 << 20
+LEAST_RATIO = 1.25
 
 
 class DatasetPythonList(Rule):
@@ -112,8 +116,9 @@ class DatasetPythonList(Rule):
 
     ## How to confirm
 
-    Add up `Private_Dirty` in `/proc/<pid>/smaps_rollup` of the workers at the start and the end
-    of an epoch. If it does not grow by much, the collection is small enough.
+    Trace an epoch: on Linux, the memory that the workers own (`Private_*` in
+    `/proc/<pid>/smaps_rollup`) is looked at after 1, 2, 4, ... batches, and told where it grows by
+    64 MiB and a quarter. If it does not, the collection is small enough.
 
     ## References
 
@@ -134,6 +139,25 @@ class DatasetPythonList(Rule):
         classwide=True,
         places=may_start_workers,
     )
+
+    def observe(self, memory: WorkerMemory) -> Iterator[Sighting]:
+        """Workers that come to own ever more memory as they read."""
+        grown = memory.last - memory.first
+        if grown < LEAST_GROWTH or memory.last < LEAST_RATIO * memory.first:
+            return
+        first, last = (one / memory.workers / 2**20 for one in (memory.first, memory.last))
+        yield Sighting(
+            self,
+            memory.site,
+            f"each of the {memory.workers} workers of this loader came to own {last:.0f} MiB where "
+            f"it was {first:.0f} MiB {memory.batches} batches before: a copy of what it reads of "
+            "the dataset's Python objects, or something that the dataset keeps",
+            HELP,
+            self.severity,
+            memory.batches,
+            memory.batches,
+            grown,
+        )
 
     def check(self, kept: DatasetAttribute) -> Iterator[Draft]:
         """Python objects, one for each sample, in a dataset that workers read."""
