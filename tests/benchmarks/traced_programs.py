@@ -36,9 +36,9 @@ class Program:
         return self.path.stem
 
 
-def programs() -> list[Program]:
-    """All programs, by name."""
-    return [_program(path) for path in sorted(FOLDER.glob("*.py"))]
+def programs(folder: Path = FOLDER) -> list[Program]:
+    """All programs of a folder, by name."""
+    return [_program(path) for path in sorted(folder.glob("*.py"))]
 
 
 def _program(path: Path) -> Program:

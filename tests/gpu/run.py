@@ -1,9 +1,11 @@
-"""Safe fixes that concern a device, proved on one: ``python -m tests.gpu.run``.
+"""Safe fixes that concern a device, and traces of programs that use it, proved on one:
+``python -m tests.gpu.run``.
 
 Each program of :mod:`tests.gpu.cases` is run as it is and with its safe fixes, several times,
 and must give the same values, dtypes, shapes and devices; one that races with the device is
-compared with what the host gives.  Exits with 1 if one does not, and
-with 2 where there is no CUDA device.
+compared with what the host gives.  A trace of each program of :mod:`tests.gpu.traced_programs`
+must tell what is marked there and nothing else.  Exits with 1 if one does not, and with 2 where
+there is no CUDA device.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from memlint.findings import Applicability
 from tests.gpu.cases import CASES, Case
+from tests.gpu.traced_programs import differences, on_a_device
 from tests.rules.linting import fixed, found
 
 if TYPE_CHECKING:
@@ -75,6 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         } - {""}
         failures += bool(found_differences)
         print(f"{case.rule}: {', '.join(sorted(found_differences)) or 'the same'}")
+    for program in on_a_device():
+        wrong = list(differences(program, "cuda"))
+        failures += bool(wrong)
+        print(f"{program.name}: {', '.join(wrong) or 'told as marked'}")
     return int(failures > 0)
 
 

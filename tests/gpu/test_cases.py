@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from memlint.findings import Applicability
+from tests.benchmarks.traced_programs import Program
 from tests.gpu.cases import CASES, Case
 from tests.gpu.run import difference, mended, results
+from tests.gpu.traced_programs import differences, on_a_device, places
 from tests.rules.linting import pack_rules
 
 # Their safe fixes change nothing that a device is needed for.
@@ -41,3 +43,13 @@ def test_on_the_host_nothing_changes(case: Case) -> None:
     assert difference(before, [one + 1 for one in after]).startswith(("values", "dtype"))
     assert difference(before, after[:-1])
     assert all(isinstance(one, torch.Tensor) for one in before)
+
+
+@pytest.mark.parametrize("program", on_a_device(), ids=lambda program: program.name)
+def test_traced_on_the_host_nothing_is_told_of_moves(program: Program) -> None:
+    assert places(program, "cpu") == frozenset()
+    assert len(list(differences(program, "cpu"))) == len(program.expected)
+
+
+def test_one_program_is_sound() -> None:
+    assert [one.name for one in on_a_device() if not one.expected] == ["pinned_batches"]
