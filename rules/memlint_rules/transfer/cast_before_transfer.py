@@ -94,6 +94,7 @@ class CastBeforeTransfer(Rule):
     code = "MEM213"
     name = "cast-before-transfer"
     severity = Severity.INFO
+    needs_device = "cuda"
     applicability = Applicability.SAFE
     needs = Needs(
         {"torch"},

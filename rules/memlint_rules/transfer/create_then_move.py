@@ -102,6 +102,7 @@ class CreateThenMove(Rule):
     code = "MEM204"
     name = "create-then-move"
     severity = Severity.INFO
+    needs_device = "cuda"
     applicability = Applicability.SAFE
     needs = Needs(
         {"torch"},

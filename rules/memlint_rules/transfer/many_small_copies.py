@@ -66,6 +66,7 @@ class ManySmallCopies(Rule):
     code = "MEM216"
     name = "many-small-copies"
     severity = Severity.INFO
+    needs_device = "cuda"
     trace_only = True
 
     def observe(self, operation: Operation) -> Iterator[Sighting]:

@@ -120,6 +120,7 @@ class SyncInLoop(Rule):
     code = "MEM205"
     name = "sync-in-loop"
     severity = Severity.INFO
+    needs_device = "cuda"
     needs = Needs(
         {"torch"},
         {"cuda", "CUDA", "gpu", "GPU", "ccelerat", "Fabric", "lightning", "Trainer", "ignite"},

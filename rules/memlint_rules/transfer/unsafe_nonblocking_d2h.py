@@ -90,6 +90,7 @@ class UnsafeNonblockingD2h(Rule):
     code = "MEM203"
     name = "unsafe-nonblocking-d2h"
     severity = Severity.ERROR
+    needs_device = "cuda"
     applicability = Applicability.SAFE
     needs = Needs(
         {"torch"},
