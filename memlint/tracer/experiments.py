@@ -215,7 +215,8 @@ def _joining(growth: Growth) -> Experiment | None:
     def as_is(number: int) -> None:
         grown = pieces[0]
         for start, part in zip(before, pieces, strict=True):
-            grown = torch.cat([grown if start is None else start, part], axis)
+            before_it = grown if start is None else start
+            grown = torch.cat([before_it, part], axis)  # memlint: ignore[concat-in-loop]
 
     def other(number: int) -> torch.Tensor:
         return torch.cat(pieces, axis)
