@@ -14,7 +14,6 @@ from memlint.analysis.edits import followed_by
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.interpreter.calls import BLOCK
 from memlint.analysis.methods import from_method
-from memlint.analysis.places.stack import may_run_stack
 from memlint.analysis.values import Instance, Object, Tensor, Unknown, Value, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
@@ -152,11 +151,6 @@ class TransposedStream(Rule):
         {"transpose(", "permute(", ".mT", "swapaxes(", "movedim(", "rearrange("},
         {"Conv", "conv", "flatten("},
         {" in ", "Sequential("},
-        units=[
-            {"("},
-            {"transpose(", "permute(", ".mT", "swapaxes(", "movedim(", "rearrange("},
-        ],
-        places=may_run_stack,
     )
     calls: ClassVar[frozenset[str]] = frozenset({BLOCK})
 
