@@ -19,7 +19,9 @@ class Command:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         unwanted = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "RANK", "WORLD_SIZE")
-        self.environment = {k: v for k, v in os.environ.items() if k not in unwanted}
+        self.environment = {
+            k: v for k, v in os.environ.items() if k not in unwanted and not k.startswith("PYTEST_")
+        }
         paths = (ROOT, ROOT / "rules", SEENPACK)
         self.environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
 
