@@ -5,22 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-CONVERSIONS = (
-    (
-        "nchwToNhwcKernel",
-        "NCHW to NHWC",
-    ),  # cuDNN: cudnn::ops, cudnn::engines_precompiled
-    ("nhwcToNchwKernel", "NHWC to NCHW"),  # cuDNN, likewise
-    ("nchwToFoldedNhwcKernel", "NCHW to NHWC"),  # cuDNN, few channels
-    ("batched_transpose_", "NCHW to NHWC or back"),  # MIOpen, around its NHWC convolutions
-)
+# Of cuDNN (``cudnn::ops``, ``cudnn::engines_precompiled``), and of MIOpen around its convolutions.
+CONVERSIONS = {
+    "nchwToNhwcKernel": "NCHW to NHWC",
+    "nhwcToNchwKernel": "NHWC to NCHW",
+    "nchwToFoldedNhwcKernel": "NCHW to NHWC",
+    "batched_transpose_": "NCHW to NHWC or back",
+}
 """Parts of the names of kernels that bring arrays from one format into another, and which."""
 
 
 @lru_cache(maxsize=4096)
+def converter(kernel: str) -> str | None:
+    """The part of a kernel's name that says that it converts; ``None`` for one that computes."""
+    return next((part for part in CONVERSIONS if part in kernel), None)
+
+
 def conversion(kernel: str) -> str | None:
     """The formats that a kernel converts between; ``None`` for one that computes."""
-    return next((formats for part, formats in CONVERSIONS if part in kernel), None)
+    part = converter(kernel)
+    return None if part is None else CONVERSIONS[part]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ oneDNN where it reorders to a format of its own, no profiler sees either.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from memlint.kineto.kernels import converter
 from memlint.layout import classify
 from memlint.measure import LEAST_CLAIM
 from memlint.tracer.located import Located
@@ -18,7 +18,6 @@ from memlint.tracer.profiler_events import COPY, Kernel
 from memlint.tracer.records import InnerCopy, Operand, Operation
 
 CONVOLVING = frozenset({"convolution", "convolution_backward", "_convolution", "conv2d"})
-_CONVERTING = re.compile(r"nchwToNhwc|nhwcToNchw", re.IGNORECASE)
 
 _Key = tuple[int, int | None, Operand | None, Operand | None, str]
 
@@ -87,10 +86,10 @@ def _conversions(placed: Sequence[Located], kernels: Sequence[Kernel]) -> Iterat
         operation = launched.get(kernel.correlation)
         if operation is None or operation.short not in CONVOLVING:
             continue
-        if (found := _CONVERTING.search(kernel.name)) is not None:
+        if (name := converter(kernel.name)) is not None:
             seconds = (kernel.end - kernel.start) / 1e9
             within = whole[id(operation)] / 1e9
-            yield InnerCopy(operation, None, None, None, found[0], 1, seconds, within)
+            yield InnerCopy(operation, None, None, None, name, 1, seconds, within)
 
 
 def is_reordering(operand: Operand, copied: Operand) -> bool:

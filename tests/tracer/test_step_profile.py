@@ -183,7 +183,7 @@ def _sightings(image: Any, microseconds: float) -> list[Sighting]:
 def test_a_kernel_that_converts_formats_around_a_row_major_convolution() -> None:
     (told,) = _sightings(NCHW, 20)
     assert (told.rule.code, told.site.line, told.count) == ("MEM301", 9, 1)
-    assert "`nchwToNhwc` converts it, 0.02 of 0.06 ms" in told.message
+    assert "`nchwToNhwcKernel` converts it, 0.02 of 0.06 ms" in told.message
 
 
 def test_conversions_that_take_little_are_not_told() -> None:
