@@ -30,6 +30,7 @@ _LOOKS = (12, 20, 34, 58, 100, 170)
 _MOST_CALLS = 10_000
 _TRIAL_CALLS = 20
 _FAR_APART = 4.0
+_FEWEST = 6
 
 Run = Callable[[int], object]
 """One run of what is timed; it is given the number of the run, to choose its buffers by."""
@@ -238,3 +239,53 @@ def median_interval(
         rank += 1
     rank = max(rank - 1, 0)
     return ordered[rank], ordered[count - 1 - rank]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Seconds per run of one way: the median, with its confidence interval."""
+
+    middle: float
+    low: float
+    high: float
+
+
+def time_one(
+    run: Run,
+    *,
+    budget: float,
+    settle: Callable[[], object] = lambda: None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Reading:
+    """Time one way within about ``budget`` seconds."""
+    sampler = _Sampler(settle, clock)
+    deadline = clock() + budget
+    way = sampler.tried(run)
+    times: list[float] = []
+    while len(times) < _LOOKS[-1] and (len(times) < _FEWEST or clock() < deadline):
+        times.append(sampler.sample(way))
+    return Reading(median(times), *median_interval(times))
+
+
+def weigh(
+    as_is: Callable[[], float], alternative: Callable[[], float], *, rounds: int, seed: int = 0
+) -> Comparison:
+    """Compare what two ways take, bytes say, in so many rounds.
+
+    Such numbers hardly change from one round to the next, and are slow to come by: instead of
+    confidence intervals, the ones given span all rounds."""
+    draw = random.Random(seed)
+    ways = (as_is, as_is, alternative)
+    found: list[list[float]] = [[] for _ in ways]
+    order = list(range(len(ways)))
+    for _ in range(rounds):
+        draw.shuffle(order)
+        for one in order:
+            found[one].append(ways[one]())
+    first, again, other = found
+    ratios, control = _ratios(first, other), _ratios(first, again)
+    middle, low, high = median(ratios), min(ratios), max(ratios)
+    return Comparison(
+        median(first), median(other), 0.0, middle, low, high, middle, low, high,
+        min(control), max(control), rounds,
+    )  # fmt: skip

@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, _Entry] = {
     "analyze": _Entry("memlint.cli.analyze", "analyze", "Report on a trace of torch.profiler."),
     "rules": _Entry("memlint.cli.rules", "rules", "List all rules."),
     "explain": _Entry("memlint.cli.explain", "explain", "Show the page of a rule."),
+    "bench": _Entry("memlint.cli.bench", "bench", "Measure on this machine what rules claim."),
     "doctor": _Entry("memlint.cli.doctor", "doctor", "Say how this machine is set up."),
     "clean": _Entry("memlint.cli.clean", "clean", "Remove caches."),
     "new-rule": _Entry("memlint.cli.new_rule", "new_rule", "Write the files of a new rule."),

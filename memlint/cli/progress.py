@@ -57,3 +57,36 @@ class ProgressBar:
         )
         bar.start()
         return bar
+
+
+class Steps:
+    """Names the step that a run is at, where somebody is at the terminal to see it.
+
+    Nothing moves meanwhile: it would take time from what is measured."""
+
+    def __init__(self, verb: str) -> None:
+        self._verb = verb
+        self._shown = 0
+
+    def __enter__(self) -> Steps:
+        return self
+
+    def __call__(self, name: str, done: int, total: int) -> None:
+        """Step ``name`` begins, ``done`` of ``total`` are through."""
+        if sys.stderr.isatty():
+            self._show(f"{self._verb} {name} ({done + 1}/{total})")
+
+    def _show(self, text: str) -> None:
+        sys.stderr.write(f"\r{text:<{self._shown}}")
+        sys.stderr.flush()
+        self._shown = len(text)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._shown:
+            self._show("")
+            sys.stderr.write("\r")

@@ -14,10 +14,11 @@ from typing import Any
 
 import torch
 
+from memlint.caches import MOST_BYTES, count_of_sets
 from memlint.measure import Run
 from memlint.tracer.operands import ELEMENTWISE, LOOKUPS, NORMALISING, REDUCTIONS, work_of
 from memlint.tracer.records import Argument, Growth, Hole, Opaque, Operand, Operation
-from memlint.tracer.remade import MOST_BYTES, bytes_of, can_be_made, count_of_sets, remade
+from memlint.tracer.remade import bytes_of, can_be_made, remade
 from memlint.tracer.sightings import (
     CHANNELS_LAST,
     DENSE,

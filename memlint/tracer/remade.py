@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from pathlib import Path
 
 import torch
 
 from memlint.layout import span
 from memlint.tracer.records import Operand
 
-MOST_BYTES = 512 << 20
-"""Of operands that are made for one claim."""
-
-_MOST_SETS = 128
-_USUAL_CACHE, _LARGEST_CACHE = 32 << 20, 64 << 20
 _DRAWN = 1 << 20
 _DRAWABLE = frozenset(
     {"float16", "bfloat16", "float32", "float64", "complex64", "complex128", "bool", "uint8",
      "int8", "int16", "int32", "int64"}
 )  # fmt: skip
-_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 def can_be_made(operand: Operand) -> bool:
@@ -32,24 +24,6 @@ def can_be_made(operand: Operand) -> bool:
 def bytes_of(operands: Sequence[Operand]) -> int:
     """The memory that one set of operands takes."""
     return sum(span(one.array) * one.array.itemsize for one in operands)
-
-
-def count_of_sets(nbytes: int) -> int:
-    """So many that going through them outlasts the caches, or as many as can be afforded."""
-    once = max(nbytes, 1)
-    outlasting = -(-2 * _last_cache() // once)
-    return max(1, min(_MOST_SETS, outlasting, MOST_BYTES // (2 * once)))
-
-
-@lru_cache
-def _last_cache() -> int:
-    """Bytes of the largest cache, as far as the system tells, within bounds."""
-    sizes = [
-        int(text[:-1]) << 10
-        for file in _CACHES.glob("index*/size")
-        if (text := file.read_text("ascii").strip()).endswith("K")
-    ]
-    return min(max(sizes, default=_USUAL_CACHE), _LARGEST_CACHE)
 
 
 def remade(operands: Sequence[Operand], rows: int, sets: int) -> list[list[torch.Tensor]]:

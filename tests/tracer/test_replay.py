@@ -6,12 +6,13 @@ from itertools import pairwise
 import pytest
 import torch
 
+from memlint.caches import count_of_sets
 from memlint.layout import Strided
 from memlint.measure import Comparison, TooLong
 from memlint.tracer import experiments, replay
 from memlint.tracer.experiments import experiment, function_of, sizes_of_growth
 from memlint.tracer.records import Growth, Hole, Operand, Operation, Site
-from memlint.tracer.remade import bytes_of, count_of_sets, remade
+from memlint.tracer.remade import bytes_of, remade
 from memlint.tracer.replay import Measured, agree, measure, measure_all
 from memlint.tracer.sightings import AnyClaim, Claim, FuseAttention
 from tests.tracer.tracing import line_of, traced

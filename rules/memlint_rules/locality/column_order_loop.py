@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from memlint.analysis.events import LoopNest, ProgramEnd, ProgramStart
@@ -20,6 +21,8 @@ from memlint.analysis.locality import (
 from memlint.analysis.places.column import may_walk_columns
 from memlint.analysis.slices import ColumnRead, column_reads
 from memlint.analysis.values import Symbol
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule, Word
 from memlint.source.model import Source
@@ -307,6 +310,90 @@ class ColumnOrderLoop(Rule):
         return self.finding(
             read.node, message, _column_help(read), severity=Severity.INFO, related=made
         )
+
+    @bench(
+        "a compiled loop writes twice the elements of a row-major array",
+        as_is="columns in the outer loop",
+        alternative="rows in the outer loop",
+        needs=("numba",),
+        sizes=Sizes("rows and columns", quick=1024, full=(64, 256, 1000, 1024, 2000, 2048, 4096)),
+        dtypes=("float64", "float32"),
+    )
+    def bench_compiled(self, size: Size) -> Pair:
+        """Compiled loops."""
+        from numba import njit
+
+        @njit
+        def by_columns(a: Any, out: Any) -> None:
+            for j in range(a.shape[1]):
+                for i in range(a.shape[0]):
+                    out[i, j] = a[i, j] * 2
+
+        @njit
+        def by_rows(a: Any, out: Any) -> None:
+            for i in range(a.shape[0]):
+                for j in range(a.shape[1]):
+                    out[i, j] = a[i, j] * 2
+
+        return _over_a_square(by_columns, by_rows, size)
+
+    @bench(
+        "a Python loop takes one slice of a row-major array after the other",
+        as_is="a[:, j].sum()",
+        alternative="a[i, :].sum()",
+        needs=("numpy",),
+        sizes=Sizes("rows and columns", quick=4096, full=(256, 1024, 4096, 8192)),
+        dtypes=("float32", "float64"),
+    )
+    def bench_slices(self, size: Size) -> Pair:
+        """Whole columns, from Python."""
+
+        def by_columns(a: Any, out: Any) -> None:
+            for j in range(a.shape[1]):
+                out[j, 0] = a[:, j].sum()
+
+        def by_rows(a: Any, out: Any) -> None:
+            for i in range(a.shape[0]):
+                out[i, 0] = a[i, :].sum()
+
+        return replace(_over_a_square(by_columns, by_rows, size), comparable=False)
+
+    @bench(
+        "a pure-Python loop doubles single elements: the interpreter hides the order",
+        as_is="columns in the outer loop",
+        alternative="rows in the outer loop",
+        needs=("numpy",),
+        sizes=Sizes("rows and columns", quick=128, full=(128, 512)),
+        dtypes=("float64", "float32"),
+    )
+    def bench_interpreted(self, size: Size) -> Pair:
+        """Elements, from Python: here the order makes no difference."""
+
+        def by_columns(a: Any, out: Any) -> None:
+            for j in range(a.shape[1]):
+                for i in range(a.shape[0]):
+                    out[i, j] = a[i, j] * 2
+
+        def by_rows(a: Any, out: Any) -> None:
+            for i in range(a.shape[0]):
+                for j in range(a.shape[1]):
+                    out[i, j] = a[i, j] * 2
+
+        return _over_a_square(by_columns, by_rows, size)
+
+
+def _over_a_square(by_columns: Any, by_rows: Any, size: Size) -> Pair:
+    import numpy as np
+
+    number = size.number
+
+    def operands() -> tuple[Any, ...]:
+        a = np.random.default_rng(0).random((number, number)).astype(size.dtype)
+        return a, np.zeros_like(a)
+
+    nbytes = 2 * number * number * np.dtype(size.dtype).itemsize
+    what = f"{size.dtype}, {number} x {number}"
+    return Pair(by_columns, by_rows, operands, what, nbytes=nbytes)
 
 
 def _column_help(read: ColumnRead) -> str:

@@ -1,0 +1,1 @@
+"""Experiments, one in each file; they are found by walking this package."""

@@ -1,0 +1,130 @@
+"""Rows against columns, over the sizes of a square array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from memlint.bench.experiment import Experiment, Found
+from memlint.bench.lab import Forms, Lab
+from memlint.bench.pair import Pair
+from memlint.bench.results import Answer, Curve, Plot, Point, Row, Standing
+
+_QUICK = (256, 1000, 1024, 2048)
+_FULL = (
+    64, 128, 256, 500, 512, 640, 768, 1000, 1024, 1280, 1536, 2000, 2048, 3000, 3072, 4000, 4096,
+)  # fmt: skip
+_SLICES = 4096
+
+
+class RowColumnScan(Experiment):
+    """Rows against columns: a sum over a square array, walked in both orders.
+
+    A compiled loop adds up float32 elements row by row and column by column, at sizes beside and
+    at powers of two: where a row's length is one, the lines of a column compete for few sets of
+    the cache.  The same with NumPy slices at 4096 x 4096, and in pure Python."""
+
+    name = "row-column-scan"
+    needs = ("numpy", "numba")
+
+    def run(self, lab: Lab) -> Found:
+        """Compare at each size."""
+        sizes: tuple[int, ...] = _FULL if lab.plan.full else _QUICK
+        if lab.plan.size is not None:
+            sizes = (lab.plan.size,)
+        by_columns, by_rows = _compiled()
+        compiled = [
+            lab.compare(_pair(by_columns, by_rows, size), self._forms("compiled", size))
+            for size in sizes
+        ]
+        slices = lab.compare(_slices(_SLICES), self._forms("slices", _SLICES))
+        python = lab.compare(_interpreted(128), self._forms("pure Python", 128))
+        return Found(
+            rows=(*compiled, slices, python),
+            plots=(_plot(compiled),),
+            answers=tuple(_answers(compiled, slices, python)),
+        )
+
+    def _forms(self, variant: str, size: int) -> Forms:
+        return Forms(self.name, "column by column", "row by row", variant, size, "float32")
+
+
+def _compiled() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    from numba import njit
+
+    @njit
+    def by_columns(a: Any) -> Any:
+        total = 0.0
+        for j in range(a.shape[1]):
+            for i in range(a.shape[0]):
+                total += a[i, j]
+        return total
+
+    @njit
+    def by_rows(a: Any) -> Any:
+        total = 0.0
+        for i in range(a.shape[0]):
+            for j in range(a.shape[1]):
+                total += a[i, j]
+        return total
+
+    return by_columns, by_rows
+
+
+def _pair(by_columns: Callable[..., Any], by_rows: Callable[..., Any], size: int) -> Pair:
+    import numpy as np
+
+    def operands() -> tuple[Any, ...]:
+        return (np.random.default_rng(0).random((size, size), dtype=np.float32),)
+
+    nbytes = size * size * 4
+    return Pair(by_columns, by_rows, operands, f"float32, {size} x {size}", nbytes=nbytes)
+
+
+def _slices(size: int) -> Pair:
+    def by_columns(a: Any) -> float:
+        return float(sum(float(a[:, j].sum()) for j in range(a.shape[1])))
+
+    def by_rows(a: Any) -> float:
+        return float(sum(float(a[i, :].sum()) for i in range(a.shape[0])))
+
+    return _pair(by_columns, by_rows, size)
+
+
+def _interpreted(size: int) -> Pair:
+    def by_columns(a: Any) -> float:
+        total = 0.0
+        for j in range(a.shape[1]):
+            for i in range(a.shape[0]):
+                total += a[i, j]
+        return float(total)
+
+    def by_rows(a: Any) -> float:
+        total = 0.0
+        for i in range(a.shape[0]):
+            for j in range(a.shape[1]):
+                total += a[i, j]
+        return float(total)
+
+    return _pair(by_columns, by_rows, size)
+
+
+def _plot(rows: Sequence[Row]) -> Plot:
+    return Plot(
+        "A compiled sum over a square array",
+        "rows and columns", "",
+        "time per byte", "s/B",
+        (
+            Curve("column by column", tuple(_point(row, row.as_is) for row in rows)),
+            Curve("row by row", tuple(_point(row, row.alternative) for row in rows)),
+        ),
+    )  # fmt: skip
+
+
+def _point(row: Row, seconds: float) -> Point:
+    found = seconds / row.nbytes
+    return Point(row.size, found, found, found)
+
+
+def _answers(compiled: Sequence[Row], slices: Row, python: Row) -> list[Answer]:
+    return [Answer("column-scan", Standing.HOLDS, "to be judged")]

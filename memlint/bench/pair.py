@@ -1,0 +1,71 @@
+"""Two forms of the same, to be compared: by the time that they take, or by bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What a bench is run at.
+
+    ``number`` counts what its :class:`~memlint.bench.declare.Sizes` say; ``dtype`` is a name that
+    NumPy and torch share, empty where there is no choice; ``device`` is one of torch's, and
+    ``threads`` how many the libraries may use.
+    """
+
+    number: int
+    dtype: str
+    device: str
+    threads: int
+
+
+def _nothing() -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two forms that are compared by time.
+
+    ``operands`` makes the arguments that both are called with; each call makes new ones, with the
+    same numbers.  So many sets are made that going through them outlasts the caches, unless
+    ``rotate`` is off: for what is meant to stay in a cache, and what takes long to be made.
+    Both forms have to give the same result, up to rounding; one that returns ``None`` is judged
+    by what is in its operands afterwards.  ``comparable`` is off where results cannot be the same,
+    such as those of random numbers.
+
+    ``what`` names the operands: "float64, 1024 x 1024".  ``conversion`` is what the alternative
+    has to be prepared by, once in ``uses`` runs.  ``nbytes`` is what a run reads and writes;
+    0 where that says nothing.  ``settle`` waits for a device, ``close`` gives back what was taken.
+    """
+
+    as_is: Callable[..., Any]
+    alternative: Callable[..., Any]
+    operands: Callable[[], tuple[Any, ...]]
+    what: str
+    conversion: Callable[..., Any] | None = None
+    uses: float = 1.0
+    nbytes: int = 0
+    rotate: bool = True
+    comparable: bool = True
+    settle: Callable[[], object] = _nothing
+    close: Callable[[], object] = _nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """Two forms that are compared by the bytes that they take: each returns a number of bytes.
+
+    ``of`` says of which: "bytes kept per step", "peak of resident memory"."""
+
+    as_is: Callable[[], float]
+    alternative: Callable[[], float]
+    of: str
+    what: str
+    close: Callable[[], object] = _nothing
+
+
+Comparable: TypeAlias = Pair | Weighed

@@ -1,0 +1,54 @@
+"""What a run of benches is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memlint.bench.declare import Declared
+from memlint.bench.pair import Size
+
+QUICK_SECONDS = 0.6
+FULL_SECONDS = 2.0
+"""Of measuring one comparison, where there is time for it."""
+
+SITTINGS = 3
+"""How often a comparison is begun anew, with operands made anew: where these happen to lie in
+memory matters, and stays the same within a sitting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How benches are run; ``None`` leaves the choice to each bench.
+
+    ``budget`` is for the whole run, in seconds.  ``control`` puts each alternative in the place
+    of its bad form as well: there is then nothing to be found.
+    """
+
+    full: bool = False
+    size: int | None = None
+    dtype: str | None = None
+    device: str = "cpu"
+    threads: int = 1
+    budget: float | None = None
+    control: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """Of measuring one comparison."""
+        return FULL_SECONDS if self.full else QUICK_SECONDS
+
+    def sizes(self, declared: Declared) -> tuple[Size, ...]:
+        """The sizes that a bench of a rule is to be run at."""
+        if self.size is not None:
+            numbers: tuple[int, ...] = (self.size,)
+        else:
+            numbers = declared.sizes.full if self.full else (declared.sizes.quick,)
+        return tuple(
+            Size(number, self.dtype_of(declared), self.device, self.threads) for number in numbers
+        )
+
+    def dtype_of(self, declared: Declared) -> str:
+        """The number type that a bench is run with; empty where there is no choice."""
+        if self.dtype is not None and declared.dtypes:
+            return self.dtype
+        return declared.dtypes[0] if declared.dtypes else ""

@@ -1,0 +1,40 @@
+"""What the libraries of benches find around them: threads, devices."""
+
+from __future__ import annotations
+
+import os
+
+from memlint.bench.requirements import missing
+
+_VARIABLES = (
+    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)  # fmt: skip
+
+
+def set_threads(count: int | None) -> None:
+    """Tell the libraries, which read this when they are imported, how many threads to use."""
+    if count is not None:
+        os.environ.update(dict.fromkeys(_VARIABLES, str(count)))
+
+
+def usable_cpus() -> int:
+    """The CPUs that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def unusable(device: str) -> str:
+    """Why a device of torch cannot be used; empty: it can be."""
+    if device == "cpu":
+        return ""
+    if why := missing(("torch",)):
+        return f"--device {device}: {why}"
+    import torch
+
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        return f"--device {device}: {str(error).splitlines()[0]}"
+    return ""

@@ -1,0 +1,159 @@
+"""Benches run within their budget, and say what they did not do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from memlint.bench.collect import rule_benches
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.experiment import Experiment, Found
+from memlint.bench.lab import Forms, Lab, NotTheSame
+from memlint.bench.pair import Pair, Size, Weighed
+from memlint.bench.plan import Plan
+from memlint.bench.results import Outcome, Unit, Verdict
+from memlint.bench.run import OUT_OF_TIME, Benches, run_benches
+from memlint.rule import Rule
+
+FORMS = Forms("some", "one way", "another way")
+
+
+def work(count: int) -> Callable[[list[int]], int]:
+    return lambda numbers: sum(sum(numbers) for _ in range(count)) // count
+
+
+def pair(as_is: int, alternative: int) -> Pair:
+    return Pair(work(as_is), work(alternative), lambda: (list(range(2000)),), "2000 numbers")
+
+
+class Slow(Rule):
+    """Something is done four times."""
+
+    code, name = "TST001", "slow"
+
+    @bench(
+        "adds up numbers",
+        as_is="four times",
+        alternative="once",
+        needs=(),
+        sizes=Sizes("times", quick=4, full=(4, 8)),
+    )
+    def bench_sum(self, size: Size) -> Pair:
+        return pair(size.number, 1)
+
+    @bench(
+        "adds up numbers on a GPU",
+        as_is="four times",
+        alternative="once",
+        needs=("cuda",),
+        sizes=Sizes("times", quick=4, full=(4,)),
+    )
+    def bench_cuda(self, size: Size) -> Pair:
+        raise AssertionError("what is missing is not run")
+
+
+class Broken(Rule):
+    """Its bench fails."""
+
+    code, name = "TST002", "broken"
+
+    @bench(
+        "divides", as_is="by nothing", alternative="by one", needs=(),
+        sizes=Sizes("times", quick=1, full=(1,)),
+    )  # fmt: skip
+    def bench(self, size: Size) -> Pair:
+        return Pair(lambda: 1 // 0, lambda: 1, tuple, "nothing")
+
+
+def outcomes(plan: Plan, *rules: type[Rule], experiments: tuple[Any, ...] = ()) -> list[Outcome]:
+    return list(run_benches(Benches(tuple(rule_benches(rules)), experiments), plan))
+
+
+def test_a_rule_says_which_of_its_benches_ran(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(
+        __import__("memlint.bench.requirements", fromlist=["x"]).REQUIREMENTS,
+        "cuda",
+        lambda: "there is no GPU",
+    )
+    (outcome,) = outcomes(Plan(), Slow)
+    assert [(row.variant, row.size, row.verdict) for row in outcome.rows] == [
+        ("sum", 4, Verdict.SLOWER)
+    ]
+    assert outcome.notes == ("there is no GPU",)
+    assert outcome.seconds > 0
+
+
+def test_a_full_run_is_at_all_sizes_and_one_size_can_be_asked_for() -> None:
+    assert [row.size for row in outcomes(Plan(full=True), Slow)[0].rows] == [4, 8]
+    assert [row.size for row in outcomes(Plan(full=True, size=3), Slow)[0].rows] == [3]
+
+
+def test_what_one_bench_raises_does_not_end_the_others() -> None:
+    broken, slow = outcomes(Plan(), Broken, Slow)
+    assert broken.failed.startswith("ZeroDivisionError")
+    assert slow.rows
+
+
+def test_a_spent_budget_is_said() -> None:
+    first, second = outcomes(Plan(budget=1e-9), Slow, Broken)
+    assert (first.skipped, second.skipped) == (OUT_OF_TIME, OUT_OF_TIME)
+
+
+def test_forms_that_give_different_results_are_no_bench() -> None:
+    stated = Pair(lambda x: x, lambda x: x + 1, lambda: (1,), "one number")
+    with pytest.raises(NotTheSame):
+        Lab(Plan()).compare(stated, FORMS)
+
+
+def test_results_in_the_operands_are_compared() -> None:
+    def put(value: int) -> Callable[[list[int]], None]:
+        return lambda numbers: numbers.__setitem__(0, value)
+
+    same = Pair(put(1), put(1), lambda: ([0],), "a list")
+    assert Lab(Plan()).compare(same, FORMS).rounds
+    with pytest.raises(NotTheSame):
+        Lab(Plan()).compare(Pair(put(1), put(2), lambda: ([0],), "a list"), FORMS)
+
+
+def test_the_control_runs_the_good_form_alone() -> None:
+    def never(numbers: list[int]) -> int:
+        raise AssertionError("the bad form")
+
+    stated = Pair(never, work(1), lambda: (list(range(100)),), "100 numbers")
+    assert Lab(Plan(control=True)).compare(stated, FORMS).rounds
+
+
+def test_bytes_are_compared_as_they_are() -> None:
+    row = Lab(Plan()).compare(Weighed(lambda: 3000, lambda: 1000, "kept", "a list"), FORMS)
+    assert (row.unit, row.ratio, row.verdict) == (Unit.BYTES, 3.0, Verdict.MORE)
+    assert row.what == "a list: kept"
+
+
+def test_what_was_taken_is_given_back_even_if_a_form_fails() -> None:
+    given: list[bool] = []
+
+    def fails() -> float:
+        raise OSError("no memory")
+
+    stated = Weighed(fails, lambda: 1.0, "kept", "a list", close=lambda: given.append(True))
+    with pytest.raises(OSError, match="no memory"):
+        Lab(Plan()).compare(stated, FORMS)
+    assert given == [True]
+
+
+class Curious(Experiment):
+    """Times one form."""
+
+    name = "curious"
+
+    def run(self, lab: Lab) -> Found:
+        point = lab.time(work(1), lambda: (list(range(1000)),))
+        assert point.low <= point.y <= point.high
+        return Found(notes=("timed",))
+
+
+def test_experiments_run_as_well() -> None:
+    (outcome,) = outcomes(Plan(), experiments=(Curious(),))
+    assert (outcome.name, outcome.title, outcome.notes) == ("curious", "Times one form.", ("timed",))
