@@ -50,6 +50,10 @@ class Lab:
         """What is left of the budget is for so many comparisons."""
         self._left = max(left, 1)
 
+    def require_time(self) -> None:
+        """Raise :class:`OutOfTime` where the budget is spent: before operands are made."""
+        assert self.seconds
+
     @property
     def seconds(self) -> float:
         """What may be spent on the next comparison; raises :class:`OutOfTime` if nothing."""
@@ -65,10 +69,11 @@ class Lab:
 
         Raises :class:`NotTheSame` where their results differ, :class:`OutOfTime`, and what the
         forms raise."""
+        seconds = self.seconds / SITTINGS
         try:
             if isinstance(stated, Weighed):
                 return self._weighed(stated, forms)
-            return self._timed(stated, forms)
+            return self._timed(stated, forms, seconds)
         finally:
             stated.close()
 
@@ -85,12 +90,11 @@ class Lab:
             max(one.high for one in found),
         )
 
-    def _timed(self, pair: Pair, forms: Forms) -> Row:
+    def _timed(self, pair: Pair, forms: Forms, seconds: float) -> Row:
         if self.plan.control:
             pair = replace(pair, as_is=pair.alternative, comparable=False)
         if pair.comparable:
             _check(pair)
-        seconds = self.seconds / SITTINGS
         found = [_sitting(pair, seconds, seed) for seed in range(SITTINGS)]
         row = self._row(found, pair.what, Unit.SECONDS, forms)
         if pair.conversion is not None:

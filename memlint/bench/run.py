@@ -90,6 +90,7 @@ def _with_rows(outcome: Outcome, one: RuleBench, lab: Lab) -> Outcome:
             size.dtype,
         )
         try:
+            lab.require_time()
             row = lab.compare(method(size), forms)
         except OutOfTime:
             return replace(outcome, skipped=OUT_OF_TIME)

@@ -156,4 +156,8 @@ class Curious(Experiment):
 
 def test_experiments_run_as_well() -> None:
     (outcome,) = outcomes(Plan(), experiments=(Curious(),))
-    assert (outcome.name, outcome.title, outcome.notes) == ("curious", "Times one form.", ("timed",))
+    assert (outcome.name, outcome.title, outcome.notes) == (
+        "curious",
+        "Times one form.",
+        ("timed",),
+    )
