@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from memlint.analysis.events import Access, LoopNest, ProgramStart
 from memlint.analysis.strided_arguments import calls_that_hand_over, is_strided_walk
 from memlint.analysis.uses import uses_in
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Related, Rule
 
@@ -88,7 +91,8 @@ class NjitStridedArgument(Rule):
     ## How to confirm
 
     `total.signatures` lists the layouts that were compiled: `C`, `F` or `A` for any. Time the
-    loop with and without `np.ascontiguousarray` before it.
+    loop with and without `np.ascontiguousarray` before it; `memlint bench njit-strided-argument`
+    does so for 10 calls, the copy included.
 
     ## References
 
@@ -131,3 +135,91 @@ class NjitStridedArgument(Rule):
                 Related(access.node, "and walked here"),
             ],
         )
+
+    @bench(
+        "a compiled function with fastmath adds up a view, 10 times",
+        as_is="x[::2]",
+        alternative="np.ascontiguousarray(x[::2])",
+        needs=("numba",),
+        sizes=Sizes("elements", quick=100_000, full=(1000, 100_000, 10_000_000)),
+        dtypes=("float64", "float32"),
+    )
+    def bench_every_other(self, size: Size) -> Pair:
+        """Every other element: no vector instructions, half of each line."""
+        return _summed(size, lambda make: make((size.number, 2))[:, 0], fastmath=True)
+
+    @bench(
+        "a compiled function adds up a column, 10 times",
+        as_is="x[:, 3] of 32 columns",
+        alternative="np.ascontiguousarray(x[:, 3])",
+        needs=("numba",),
+        sizes=Sizes("elements", quick=100_000, full=(1000, 100_000, 1_000_000)),
+        dtypes=("float64", "float32"),
+    )
+    def bench_column(self, size: Size) -> Pair:
+        """A column: a line of memory for each element."""
+        return _summed(size, lambda make: make((size.number, 32))[:, 3], fastmath=False)
+
+    @bench(
+        "a compiled function adds up rows, 10 times",
+        as_is="x.T",
+        alternative="np.ascontiguousarray(x.T)",
+        needs=("numba",),
+        sizes=Sizes("rows and columns", quick=1024, full=(256, 1024, 4096)),
+        dtypes=("float64", "float32"),
+    )
+    def bench_transposed(self, size: Size) -> Pair:
+        """A transposed array, walked along its rows."""
+        from numba import njit
+
+        @njit
+        def total(values: Any) -> float:
+            result = 0.0
+            for i in range(values.shape[0]):
+                for j in range(values.shape[1]):
+                    result += values[i, j]
+            return result
+
+        shape = (size.number, size.number)
+        what = f"{size.number} x {size.number}"
+        return _handed_over(total, size, lambda make: make(shape).T, what)
+
+
+CALLS = 10
+
+_Make = Callable[[tuple[int, int]], Any]
+
+
+def _summed(size: Size, view: Callable[[_Make], Any], *, fastmath: bool) -> Pair:
+    from numba import njit
+
+    @njit(fastmath=fastmath)
+    def total(values: Any) -> float:
+        result = 0.0
+        for i in range(values.shape[0]):
+            result += values[i]
+        return result
+
+    return _handed_over(total, size, view, f"{size.number} elements")
+
+
+def _handed_over(
+    function: Callable[[Any], float], size: Size, view: Callable[[_Make], Any], what: str
+) -> Pair:
+    import numpy as np
+
+    def make(shape: tuple[int, int]) -> Any:
+        return np.random.default_rng(0).random(shape).astype(size.dtype)
+
+    def operands() -> tuple[Any, ...]:
+        strided = view(make)
+        return strided.base, strided, np.ascontiguousarray(strided)
+
+    return Pair(
+        lambda base, strided, dense: function(strided),
+        lambda base, strided, dense: function(dense),
+        operands,
+        f"{size.dtype}, {what}",
+        conversion=lambda base, strided, dense: np.ascontiguousarray(strided),
+        uses=CALLS,
+    )

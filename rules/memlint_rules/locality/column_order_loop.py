@@ -161,6 +161,7 @@ class ColumnOrderLoop(Rule):
 
     Time the kernel (after a first call that compiles it) against the version with the loops
     swapped, at the real array sizes; on Linux, compare `perf stat -e L1-dcache-load-misses`.
+    `memlint bench column-order-loop` shows what this machine makes of the order.
 
     ## References
 

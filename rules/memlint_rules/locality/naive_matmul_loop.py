@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from memlint.analysis.contractions import MatrixProduct, Products
@@ -12,6 +12,8 @@ from memlint.analysis.elements import Element
 from memlint.analysis.events import Called, Loop, LoopNest, ProgramEnd, ProgramStart
 from memlint.analysis.looped_text import loop_blocks
 from memlint.analysis.values import Symbol, Tensor, alternatives
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 
@@ -123,7 +125,8 @@ class NaiveMatmulLoop(Rule):
     ## How to confirm
 
     Replace the nest by the product, compare with `np.allclose`, and time both at the real
-    sizes (compiled functions after a first call).
+    sizes (compiled functions after a first call). `memlint bench naive-matmul-loop` compares
+    loops, loops in another order and BLAS on this machine.
 
     ## References
 
@@ -181,6 +184,87 @@ class NaiveMatmulLoop(Rule):
             related=related,
             fix=_fix(product),
         )
+
+    @bench(
+        "a product of square matrices",
+        as_is="compiled loops in the order i, j, k",
+        alternative="a @ b",
+        needs=("numba",),
+        sizes=Sizes("rows and columns", quick=256, full=(64, 256, 512)),
+        dtypes=("float64", "float32"),
+    )
+    def bench_compiled(self, size: Size) -> Pair:
+        """Compiled loops against BLAS, with the threads that it takes."""
+        import numpy as np
+        from numba import njit
+
+        return _product(njit(_rows_by_columns), np.matmul, size)
+
+    @bench(
+        "a product of square matrices, without BLAS",
+        as_is="compiled loops in the order i, j, k",
+        alternative="compiled loops in the order i, k, j",
+        needs=("numba",),
+        sizes=Sizes("rows and columns", quick=256, full=(64, 256, 512)),
+        dtypes=("float64", "float32"),
+    )
+    def bench_order(self, size: Size) -> Pair:
+        """Compiled loops in two orders."""
+        from numba import njit
+
+        return _product(njit(_rows_by_columns), njit(_rows_by_rows), size)
+
+    @bench(
+        "a product of square matrices",
+        as_is="interpreted loops",
+        alternative="a @ b",
+        needs=("numpy",),
+        sizes=Sizes("rows and columns", quick=32, full=(16, 32, 96)),
+        dtypes=("float64", "float32"),
+    )
+    def bench_interpreted(self, size: Size) -> Pair:
+        """Interpreted loops against BLAS."""
+        import numpy as np
+
+        return _product(_rows_by_columns, np.matmul, size)
+
+
+def _rows_by_columns(a: Any, b: Any, out: Any) -> None:
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            total = out[i, j] * 0
+            for k in range(a.shape[1]):
+                total += a[i, k] * b[k, j]
+            out[i, j] = total
+
+
+def _rows_by_rows(a: Any, b: Any, out: Any) -> None:
+    for i in range(a.shape[0]):
+        out[i, :] = 0
+        for k in range(a.shape[1]):
+            for j in range(b.shape[1]):
+                out[i, j] += a[i, k] * b[k, j]
+
+
+def _product(as_is: Callable[..., Any], alternative: Callable[..., Any], size: Size) -> Pair:
+    import numpy as np
+
+    number = size.number
+
+    def operands() -> tuple[Any, ...]:
+        draw = np.random.default_rng(0)
+        a, b = (draw.random((number, number)).astype(size.dtype) for _ in range(2))
+        return a, b, np.zeros_like(a)
+
+    def into(form: Callable[..., Any]) -> Callable[..., Any]:
+        def run(a: Any, b: Any, out: Any) -> Any:
+            form(a, b, out)
+            return out
+
+        return run
+
+    what = f"{size.dtype}, {number} x {number}"
+    return Pair(into(as_is), into(alternative), operands, what)
 
 
 def _header(loop: Loop) -> ast.AST:

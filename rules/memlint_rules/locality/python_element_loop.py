@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
 from memlint.analysis.element_loops import (
     ElementLoop,
@@ -13,6 +15,8 @@ from memlint.analysis.element_loops import (
 )
 from memlint.analysis.events import Called, LoopNest, ProgramStart
 from memlint.analysis.places.element_loop import may_compute_by_elements
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Rule
 
@@ -81,7 +85,8 @@ class PythonElementLoop(Rule):
 
     ## How to confirm
 
-    Profile by lines, or time the loop against the expression on whole arrays.
+    Profile by lines, or time the loop against the expression on whole arrays, as
+    `memlint bench python-element-loop` does.
 
     ## References
 
@@ -140,3 +145,64 @@ class PythonElementLoop(Rule):
             "numbers out once with `.tolist()`, or compile the function",
             confidence=Confidence.HIGH if found.known else Confidence.MEDIUM,
         )
+
+    @bench(
+        "doubles the elements of an array and adds one",
+        as_is="one by one",
+        alternative="out[:] = x * 2 + 1",
+        needs=("numpy",),
+        sizes=Sizes("elements", quick=10_000, full=(100, 10_000, 100_000)),
+        dtypes=("float64", "float32"),
+    )
+    def bench_array(self, size: Size) -> Pair:
+        """Elements of an array of NumPy."""
+        import numpy as np
+
+        def one_by_one(x: Any, out: Any) -> None:
+            for i in range(len(x)):
+                out[i] = x[i] * 2 + 1
+
+        def whole(x: Any, out: Any) -> None:
+            out[:] = x * 2 + 1
+
+        def operands() -> tuple[Any, ...]:
+            x = np.random.default_rng(0).random(size.number).astype(size.dtype)
+            return x, np.zeros_like(x)
+
+        return Pair(one_by_one, whole, operands, f"{size.dtype}, {size.number} elements")
+
+    @bench(
+        "adds up the elements of a tensor",
+        as_is="sum(x[i].item() for i in range(n))",
+        alternative="x.sum().item()",
+        needs=("torch",),
+        sizes=Sizes("elements", quick=1000, full=(100, 1000, 10_000)),
+        dtypes=("float32", "float64"),
+    )
+    def bench_tensor(self, size: Size) -> Pair:
+        """Elements of a tensor of torch."""
+        return _sum_of_tensor(size, lambda x: sum(x[i].item() for i in range(x.numel())))
+
+    @bench(
+        "adds up the elements of a tensor: where the loop has to stay",
+        as_is="sum(x[i].item() for i in range(n))",
+        alternative="sum(x.tolist())",
+        needs=("torch",),
+        sizes=Sizes("elements", quick=1000, full=(100, 1000, 10_000)),
+        dtypes=("float32", "float64"),
+    )
+    def bench_tolist(self, size: Size) -> Pair:
+        """Elements of a tensor, taken out one by one and all at once."""
+        by_items = _sum_of_tensor(size, lambda x: sum(x[i].item() for i in range(x.numel())))
+        return replace(by_items, alternative=lambda x: float(sum(x.tolist())))
+
+
+def _sum_of_tensor(size: Size, as_is: Callable[[Any], Any]) -> Pair:
+    import torch
+
+    def operands() -> tuple[Any, ...]:
+        torch.manual_seed(0)
+        return (torch.rand(size.number, dtype=getattr(torch, size.dtype)),)
+
+    what = f"{size.dtype}, {size.number} elements"
+    return Pair(as_is, lambda x: x.sum().item(), operands, what)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
 
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.invariance import Invariance
 from memlint.analysis.pools import MAPPERS, STAR_MAPPERS, SUBMITTERS, Sent, sent_with_each
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Severity
 from memlint.rule import Draft, Needs, Related, Rule
 
@@ -93,7 +97,8 @@ class ArrayPickledToPool(Rule):
     ## How to confirm
 
     Compare `len(pickle.dumps(array))` times the number of tasks with the memory bandwidth, or
-    look for time in `pickle` and in `Connection.send` of the main process.
+    look for time in `pickle` and in `Connection.send` of the main process. `memlint bench
+    array-pickled-to-pool` measures it with arrays of several sizes.
 
     ## References
 
@@ -132,3 +137,72 @@ class ArrayPickledToPool(Rule):
             "each worker maps), and send the tasks only what tells them apart",
             related=[Related(sent.node, "it goes along here")],
         )
+
+    @bench(
+        "16 tasks of a pool of two processes take a row of an array each",
+        as_is="the array in each task's tuple",
+        alternative="handed over once, by an initializer",
+        needs=("numpy",),
+        sizes=Sizes("MiB of the array", quick=4, full=(1, 4, 32)),
+    )
+    def bench_tuples(self, size: Size) -> Pair:
+        """`starmap` over pairs of the array and a row."""
+        return _on_pools(size)
+
+    @bench(
+        "16 tasks of a pool of two processes take a row of an array each",
+        as_is="the array bound by partial",
+        alternative="handed over once, by an initializer",
+        needs=("numpy",),
+        sizes=Sizes("MiB of the array", quick=4, full=(1, 4, 32)),
+        quick=False,
+    )
+    def bench_partial(self, size: Size) -> Pair:
+        """`map` of a partial."""
+        pair = _on_pools(size)
+        return replace(
+            pair, as_is=lambda pool, _, table: pool.map(partial(_row_of, table), range(_TASKS))
+        )
+
+
+_TASKS, _COLUMNS = 16, 1024
+_tables: list[Any] = []
+
+
+def _keep(table: Any) -> None:
+    _tables[:] = [table]
+
+
+def _row_of(table: Any, row: int) -> float:
+    return float(table[row].sum())
+
+
+def _row_of_kept(row: int) -> float:
+    return _row_of(_tables[0], row)
+
+
+def _on_pools(size: Size) -> Pair:
+    from multiprocessing import get_context
+
+    import numpy as np
+
+    rows = (size.number << 20) // (8 * _COLUMNS)
+    table = np.random.default_rng(0).random((rows, _COLUMNS))
+    # Forks of a process with threads may hang; what is sent with the tasks is the same.
+    context = get_context("spawn")
+    plain = context.Pool(2)
+    initialized = context.Pool(2, initializer=_keep, initargs=(table,))
+
+    def close() -> None:
+        for pool in (plain, initialized):
+            pool.terminate()
+            pool.join()
+
+    return Pair(
+        lambda pool, _, table: pool.starmap(_row_of, [(table, row) for row in range(_TASKS)]),
+        lambda _, pool, table: pool.map(_row_of_kept, range(_TASKS)),
+        lambda: (plain, initialized, table),
+        f"{size.number} MiB, {_TASKS} tasks",
+        rotate=False,
+        close=close,
+    )

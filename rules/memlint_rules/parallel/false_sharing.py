@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from memlint.analysis.events import ProgramEnd, ProgramStart, SlotStore
 from memlint.analysis.places.slot import may_store_again
 from memlint.analysis.slots import Slot, one_per_worker, slot_of, stored_each_time
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Related, Rule
 
@@ -95,7 +99,8 @@ class FalseSharing(Rule):
 
     Time the function with the slots a line apart (`np.zeros((n, 8))[:, 0]` for 8-byte
     elements) and as they are, several times each, in fresh processes; on Linux,
-    `perf c2c record` shows the lines that cores take from each other.
+    `perf c2c record` shows the lines that cores take from each other. `memlint bench
+    false-sharing` does the former with slots of its own.
 
     ## References
 
@@ -178,6 +183,172 @@ class FalseSharing(Rule):
             confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
             related=_related(store, array),
         )
+
+    @bench(
+        "each thread counts the numbers above a limit, all of them, in its slot",
+        as_is="slots side by side",
+        alternative="slots a line apart",
+        needs=("numba", "cpus"),
+        sizes=Sizes("numbers", quick=1_000_000, full=(100_000, 1_000_000, 10_000_000)),
+    )
+    def bench_slots(self, size: Size) -> Pair:
+        """Stores under a condition that always holds: one for each number."""
+        return _compiled(_count_in_slots(), size, above=-1.0)
+
+    @bench(
+        "each thread counts the numbers above a limit, half of them, in its slot",
+        as_is="slots side by side",
+        alternative="slots a line apart",
+        needs=("numba", "cpus"),
+        sizes=Sizes("numbers", quick=1_000_000, full=(100_000, 1_000_000, 10_000_000)),
+        quick=False,
+    )
+    def bench_random(self, size: Size) -> Pair:
+        """Stores under a condition that nobody can foresee, which costs time of its own."""
+        return _compiled(_count_in_slots(), size, above=0.5)
+
+    @bench(
+        "each thread counts the numbers above a limit, all of them",
+        as_is="in its slot, the slots side by side",
+        alternative="in a variable that it stores once",
+        needs=("numba", "cpus"),
+        sizes=Sizes("numbers", quick=1_000_000, full=(100_000, 1_000_000, 10_000_000)),
+    )
+    def bench_local(self, size: Size) -> Pair:
+        """The remedy, which spares the stores as well."""
+        pair = _compiled(_count_in_slots(), size, above=-1.0)
+        return replace(pair, alternative=_into_slots(_count_in_variables(), size, 1, above=-1.0))
+
+    @bench(
+        "each thread adds up numbers in its slot, without a condition: kept in a register",
+        as_is="slots side by side",
+        alternative="slots a line apart",
+        needs=("numba", "cpus"),
+        sizes=Sizes("numbers", quick=1_000_000, full=(100_000, 1_000_000, 10_000_000)),
+    )
+    def bench_unconditional(self, size: Size) -> Pair:
+        """Stores that the compiler takes out of the loop: here the rule is silent."""
+        return _compiled(_sum_in_slots(), size, above=0.0)
+
+    @bench(
+        "each Python thread counts in its slot: the update costs more than the line",
+        as_is="slots side by side",
+        alternative="slots a line apart",
+        needs=("numpy", "cpus"),
+        sizes=Sizes("updates of each thread", quick=10_000, full=(10_000, 100_000)),
+    )
+    def bench_python_threads(self, size: Size) -> Pair:
+        """Threads of the interpreter."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        workers = _workers(size)
+        pool = ThreadPoolExecutor(workers)
+
+        def count(slots: Any, worker: int) -> None:
+            for _ in range(size.number):
+                slots[worker, 0] += 1
+
+        def counted(width: int) -> Callable[[], Any]:
+            def run() -> Any:
+                slots = _slots(workers, width)
+                list(pool.map(count, [slots] * workers, range(workers)))
+                return slots[:, 0]
+
+            return run
+
+        what = f"{size.number} updates, {workers} threads"
+        return Pair(
+            counted(1), counted(LINE // _ITEMSIZE), tuple, what, close=lambda: pool.shutdown()
+        )
+
+
+_ITEMSIZE = 8
+
+
+def _workers(size: Size) -> int:
+    return max(2, size.threads)
+
+
+def _slots(workers: int, width: int) -> Any:
+    """A slot for each worker, the first of so many elements of 8 bytes."""
+    import numpy as np
+
+    return np.zeros((workers, width), dtype=np.int64)
+
+
+def _compiled(kernel: Callable[..., Any], size: Size, above: float) -> Pair:
+    import numpy as np
+
+    def operands() -> tuple[Any, ...]:
+        return (np.random.default_rng(0).random(size.number),)
+
+    return Pair(
+        _into_slots(kernel, size, 1, above),
+        _into_slots(kernel, size, LINE // _ITEMSIZE, above),
+        operands,
+        f"{size.number} numbers, {_workers(size)} threads",
+        # The stores are in question, not the numbers on their way from memory.
+        rotate=False,
+    )
+
+
+def _into_slots(
+    kernel: Callable[..., Any], size: Size, width: int, above: float
+) -> Callable[[Any], Any]:
+    workers = _workers(size)
+
+    def run(samples: Any) -> Any:
+        slots = _slots(workers, width)
+        kernel(samples, above, slots)
+        return slots[:, 0]
+
+    return run
+
+
+@cache
+def _count_in_slots() -> Callable[..., Any]:
+    from numba import njit, prange
+
+    @njit(parallel=True)
+    def kernel(samples: Any, above: Any, slots: Any) -> None:
+        share = samples.size // slots.shape[0]
+        for w in prange(slots.shape[0]):
+            for k in range(w * share, (w + 1) * share):
+                if samples[k] > above:
+                    slots[w, 0] += 1
+
+    return kernel
+
+
+@cache
+def _count_in_variables() -> Callable[..., Any]:
+    from numba import njit, prange
+
+    @njit(parallel=True)
+    def kernel(samples: Any, above: Any, slots: Any) -> None:
+        share = samples.size // slots.shape[0]
+        for w in prange(slots.shape[0]):
+            own = 0
+            for k in range(w * share, (w + 1) * share):
+                if samples[k] > above:
+                    own += 1
+            slots[w, 0] = own
+
+    return kernel
+
+
+@cache
+def _sum_in_slots() -> Callable[..., Any]:
+    from numba import njit, prange
+
+    @njit(parallel=True)
+    def kernel(samples: Any, above: Any, slots: Any) -> None:
+        share = samples.size // slots.shape[0]
+        for w in prange(slots.shape[0]):
+            for k in range(w * share, (w + 1) * share):
+                slots[w, 0] += int(samples[k] * 8)
+
+    return kernel
 
 
 def _counts(store: SlotStore, slot: Slot) -> bool:

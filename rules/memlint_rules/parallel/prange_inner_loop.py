@@ -8,6 +8,8 @@ from typing import Any
 
 from memlint.analysis.events import LoopNest, ProgramEnd, ProgramStart
 from memlint.analysis.serial_outer import InnerParallel, inner_parallel, parallel_outside
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
 from memlint.source.model import Source
@@ -84,7 +86,7 @@ class PrangeInnerLoop(Rule):
 
     Time the function both ways after a first call that compiles it, at the real sizes and
     with the real number of threads; `function.parallel_diagnostics(level=2)` lists the loops
-    that run in parallel.
+    that run in parallel. `memlint bench prange-inner-loop` times both forms on this machine.
 
     ## References
 
@@ -143,3 +145,37 @@ class PrangeInnerLoop(Rule):
             return None
         message = f"run the loop over `{found.outer.variable}` in parallel"
         return DraftFix(message, edits, Applicability.UNSAFE)
+
+    @bench(
+        "twice the elements of an array, in parallel",
+        as_is="the elements of each row in parallel",
+        alternative="the rows in parallel",
+        needs=("numba", "cpus"),
+        sizes=Sizes("rows and columns", quick=256, full=(256, 1024, 4096)),
+        dtypes=("float64", "float32"),
+    )
+    def bench(self, size: Size) -> Pair:
+        """A parallel loop inside of a serial one, and around it."""
+        import numpy as np
+        from numba import njit, prange
+
+        @njit(parallel=True)
+        def inner(a: Any, out: Any) -> None:
+            for i in range(a.shape[0]):
+                for j in prange(a.shape[1]):
+                    out[i, j] = a[i, j] * 2
+
+        @njit(parallel=True)
+        def outer(a: Any, out: Any) -> None:
+            for i in prange(a.shape[0]):
+                for j in range(a.shape[1]):
+                    out[i, j] = a[i, j] * 2
+
+        number = size.number
+
+        def operands() -> tuple[Any, ...]:
+            a = np.random.default_rng(0).random((number, number)).astype(size.dtype)
+            return a, np.zeros_like(a)
+
+        what = f"{size.dtype}, {number} x {number}, {size.threads} threads"
+        return Pair(inner, outer, operands, what)

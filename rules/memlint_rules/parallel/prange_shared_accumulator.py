@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from memlint.analysis.events import Called, Loop, SharedUpdate
 from memlint.analysis.races import DATA, SAME, how_shared
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Related, Rule
 
@@ -86,7 +89,8 @@ class PrangeSharedAccumulator(Rule):
     ## How to confirm
 
     Run the function with `NUMBA_NUM_THREADS=1` and with all threads, on the same data, and
-    compare; the difference shows only where two threads meet, so use large inputs.
+    compare; the difference shows only where two threads meet, so use large inputs. What the wrong
+    form costs in time, beside right ones, `memlint bench prange-shared-accumulator` measures.
 
     ## References
 
@@ -150,6 +154,118 @@ class PrangeSharedAccumulator(Rule):
             f"store into an array with one place for each iteration: `{name}[i] = ...`",
             related=_related(parallel),
         )
+
+    @bench(
+        "a histogram in parallel; the shared one comes out wrong",
+        as_is="one histogram for all threads",
+        alternative="one for each thread, added up afterwards",
+        needs=("numba", "cpus"),
+        sizes=Sizes("numbers", quick=1_000_000, full=(100_000, 1_000_000, 10_000_000)),
+    )
+    def bench_histogram(self, size: Size) -> Pair:
+        """Bins that threads share, against bins of their own."""
+        import numpy as np
+        from numba import njit, prange
+
+        @njit(parallel=True)
+        def shared(bins: Any, result: Any) -> None:
+            for i in prange(bins.size):
+                result[bins[i]] += 1
+
+        @njit(parallel=True)
+        def apart(bins: Any, parts: Any) -> None:
+            share = -(-bins.size // parts.shape[0])
+            for w in prange(parts.shape[0]):
+                own = np.zeros(parts.shape[1], dtype=np.int64)
+                for i in range(w * share, min((w + 1) * share, bins.size)):
+                    own[bins[i]] += 1
+                parts[w] = own
+
+        def of_each(bins: Any) -> Any:
+            parts = np.zeros((max(2, size.threads), BINS), dtype=np.int64)
+            apart(bins, parts)
+            return parts.sum(axis=0)
+
+        return _histograms(_once(shared), of_each, size)
+
+    @bench(
+        "a histogram; the shared one comes out wrong",
+        as_is="in parallel, one for all threads",
+        alternative="in one thread",
+        needs=("numba", "cpus"),
+        sizes=Sizes("numbers", quick=1_000_000, full=(100_000, 1_000_000, 10_000_000)),
+    )
+    def bench_serial(self, size: Size) -> Pair:
+        """Bins that threads share, against a single thread."""
+        from numba import njit, prange
+
+        def kernel(bins: Any, result: Any) -> None:
+            for i in prange(bins.size):
+                result[bins[i]] += 1
+
+        # Without ``parallel=True``, ``prange`` is ``range``.
+        return _histograms(_once(njit(parallel=True)(kernel)), _once(njit(kernel)), size)
+
+    @bench(
+        "a sum in parallel; the shared one comes out wrong",
+        as_is="acc[0] += x[i]",
+        alternative="acc += x[i], of which each thread has a copy",
+        needs=("numba", "cpus"),
+        sizes=Sizes("numbers", quick=1_000_000, full=(100_000, 1_000_000, 10_000_000)),
+    )
+    def bench_sum(self, size: Size) -> Pair:
+        """One element: wrong, though it may be kept in a register and cost no time."""
+        import numpy as np
+        from numba import njit, prange
+
+        @njit(parallel=True)
+        def shared(x: Any, acc: Any) -> None:
+            for i in prange(x.size):
+                acc[0] += x[i]
+
+        @njit(parallel=True)
+        def reduced(x: Any) -> Any:
+            acc = 0.0
+            for i in prange(x.size):
+                acc += x[i]
+            return acc
+
+        def operands() -> tuple[Any, ...]:
+            return (np.random.default_rng(0).random(size.number),)
+
+        def of_all(x: Any) -> Any:
+            acc = np.zeros(1)
+            shared(x, acc)
+            return acc[0]
+
+        return Pair(of_all, reduced, operands, _what(size), comparable=False)
+
+
+BINS = 64
+
+
+def _what(size: Size) -> str:
+    return f"{size.number} numbers, {size.threads} threads"
+
+
+def _once(kernel: Callable[..., Any]) -> Callable[[Any], Any]:
+    import numpy as np
+
+    def run(bins: Any) -> Any:
+        result = np.zeros(BINS, dtype=np.int64)
+        kernel(bins, result)
+        return result
+
+    return run
+
+
+def _histograms(as_is: Callable[..., Any], alternative: Callable[..., Any], size: Size) -> Pair:
+    import numpy as np
+
+    def operands() -> tuple[Any, ...]:
+        return (np.random.default_rng(0).integers(0, BINS, size.number),)
+
+    return Pair(as_is, alternative, operands, _what(size), rotate=False, comparable=False)
 
 
 def _help(array: str, how: str, text: str) -> str:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from typing import Any
 
 from memlint.analysis.events import DatasetAttribute, LoaderBuilt
 from memlint.analysis.loader_calls import may_start_workers
 from memlint.analysis.loaders import has_workers, name_of
 from memlint.analysis.values import Absent, constants
+from memlint.bench.child import in_child
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Size, Weighed
 from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Related, Rule
 from memlint.tracer.records import WorkerMemory
 from memlint.tracer.sightings import Sighting
+from memlint.tracer.worker_memory import own_bytes
 
 HELP = (
     "keep the samples in a tensor, an Arrow table or a memory map: fixed-width records as one "
@@ -118,7 +124,8 @@ class DatasetPythonList(Rule):
 
     Trace an epoch: on Linux, the memory that the workers own (`Private_*` in
     `/proc/<pid>/smaps_rollup`) is looked at after 1, 2, 4, ... batches, and told where it grows by
-    64 MiB and a quarter. If it does not, the collection is small enough.
+    64 MiB and a quarter. If it does not, the collection is small enough. `memlint bench
+    dataset-python-list` forks a worker and measures the same.
 
     ## References
 
@@ -174,6 +181,67 @@ class DatasetPythonList(Rule):
             confidence=_confidence(kept, loader, known=bool(known)),
             related=[Related(loader.node, "the loader whose workers read it")],
         )
+
+    @bench(
+        "a forked worker reads all paths of its parent",
+        as_is="a list of strings",
+        alternative="an array of fixed-width bytes",
+        needs=("numpy", "linux", "fork"),
+        sizes=Sizes("paths", quick=200_000, full=(200_000, 2_000_000)),
+    )
+    def bench_list(self, size: Size) -> Weighed:
+        """What a worker comes to own, of a list."""
+        return _weighed("list", size)
+
+    @bench(
+        "a forked worker reads all paths of its parent",
+        as_is="an array of objects",
+        alternative="an array of fixed-width bytes",
+        needs=("numpy", "linux", "fork"),
+        sizes=Sizes("paths", quick=200_000, full=(200_000, 2_000_000)),
+        quick=False,
+    )
+    def bench_objects(self, size: Size) -> Weighed:
+        """What a worker comes to own, of an array of objects."""
+        return _weighed("objects", size)
+
+
+def _weighed(kept: str, size: Size) -> Weighed:
+    return Weighed(
+        lambda: in_child(owned_after_reading, kept, size.number),
+        lambda: in_child(owned_after_reading, "bytes", size.number),
+        of="what the worker comes to own",
+        what=f"{size.number} paths",
+    )
+
+
+def owned_after_reading(kept: str, count: int) -> int:
+    """The bytes that a forked worker owns more after it read so many paths of its parent, kept as
+    a "list", as "objects" of an array or as its fixed-width "bytes"."""
+    from multiprocessing import get_context
+
+    import numpy as np
+
+    paths: Any = [f"data/train/{number % 1000:04}/{number:09}.jpg" for number in range(count)]
+    if kept != "list":
+        paths = np.array(paths, dtype=object if kept == "objects" else "S")
+    context = get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    worker = context.Process(target=_read, args=(paths, theirs))
+    worker.start()
+    # A worker that died leaves nobody who could still send.
+    theirs.close()
+    grown: int = ours.recv()
+    worker.join()
+    return grown
+
+
+def _read(paths: Any, answer: Any) -> None:
+    before = own_bytes(os.getpid())
+    for index in range(len(paths)):
+        paths[index]
+    after = own_bytes(os.getpid())
+    answer.send((after or 0) - (before or 0))
 
 
 def _message(kept: DatasetAttribute, loader: LoaderBuilt) -> str:

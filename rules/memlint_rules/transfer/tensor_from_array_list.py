@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Iterator
 from math import prod
+from typing import Any
 
 from memlint.analysis.entries import (
     ARRAY,
@@ -28,6 +30,8 @@ from memlint.analysis.values import (
     join,
     made_of,
 )
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
 
@@ -103,7 +107,8 @@ class TensorFromArrayList(Rule):
     ## How to confirm
 
     Run with `-W error::UserWarning`: "Creating a tensor from a list of numpy.ndarrays is
-    extremely slow" becomes an exception at the call.
+    extremely slow" becomes an exception at the call. `memlint bench tensor-from-array-list`
+    times both ways.
 
     ## References
 
@@ -155,6 +160,35 @@ class TensorFromArrayList(Rule):
             "`torch.tensor(np.array(...))`",
             confidence=Confidence.HIGH if lists else Confidence.MEDIUM,
             fix=_fix(call, node, arrays),
+        )
+
+    @bench(
+        "a tensor is made of arrays of 512 numbers",
+        as_is="torch.tensor(arrays)",
+        alternative="torch.tensor(np.array(arrays))",
+        needs=("torch", "numpy"),
+        sizes=Sizes("arrays", quick=64, full=(8, 64, 2000)),
+        dtypes=("float32", "float64"),
+    )
+    def bench(self, size: Size) -> Pair:
+        """A list of arrays, by way of Python objects and by way of one array."""
+        import numpy as np
+        import torch
+
+        with warnings.catch_warnings():
+            # It is given once per process: here, so that it does not stand in the report.
+            warnings.simplefilter("ignore")
+            torch.tensor([np.zeros(1)])
+
+        def operands() -> tuple[Any, ...]:
+            draw = np.random.default_rng(0)
+            return ([draw.random(512).astype(size.dtype) for _ in range(size.number)],)
+
+        return Pair(
+            lambda arrays: torch.tensor(arrays),
+            lambda arrays: torch.tensor(np.array(arrays)),
+            operands,
+            f"{size.dtype}, {size.number} arrays of 512",
         )
 
 

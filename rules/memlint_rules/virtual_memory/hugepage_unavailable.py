@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ast
+import mmap
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.guards import error_is_expected
 from memlint.analysis.named_values import written
 from memlint.analysis.uses import FUNCTIONS, uses_in
 from memlint.analysis.values import Const, Value, alternatives, made_of
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Severity
 from memlint.rule import Draft, Needs, Rule
 
@@ -83,7 +87,7 @@ class HugepageUnavailable(Rule):
     ## How to confirm
 
     `grep Huge /proc/meminfo` shows what is reserved; `AnonHugePages` in `/proc/self/smaps` what
-    the program got.
+    the program got. `memlint bench hugepage-unavailable` asks for both and times what it gets.
 
     ## References
 
@@ -157,6 +161,83 @@ class HugepageUnavailable(Rule):
                 isinstance(target, ast.Name) and target.id == name for target in one.targets
             ):
                 yield one.value
+
+    @bench(
+        "a mapping is made and filled",
+        as_is="MAP_HUGETLB, small pages where it fails",
+        alternative="madvise(MADV_HUGEPAGE)",
+        needs=("numpy", "linux"),
+        sizes=Sizes("MiB", quick=32, full=(32, 256)),
+    )
+    def bench_filled(self, size: Size) -> Pair:
+        """The first write to each page."""
+
+        def filled(mapped: Any) -> Any:
+            mapped.fill(1)
+            return mapped[::_PAGE]
+
+        length = size.number << 20
+        return Pair(
+            lambda: filled(_reserved(length)[0]),
+            lambda: filled(_advised(length)),
+            tuple,
+            _what(size),
+        )
+
+    @bench(
+        "a mapping is read at random",
+        as_is="MAP_HUGETLB, small pages where it fails",
+        alternative="madvise(MADV_HUGEPAGE)",
+        needs=("numpy", "linux"),
+        sizes=Sizes("MiB", quick=64, full=(64, 512)),
+    )
+    def bench_random(self, size: Size) -> Pair:
+        """A page looked up for each element."""
+        import numpy as np
+
+        length = size.number << 20
+
+        def operands() -> tuple[Any, ...]:
+            pair = (_reserved(length)[0], _advised(length))
+            for mapped in pair:
+                mapped.fill(1)
+            return *pair, np.random.default_rng(0).integers(0, length, _READS)
+
+        return Pair(
+            lambda reserved, advised, at: reserved[at],
+            lambda reserved, advised, at: advised[at],
+            operands,
+            _what(size),
+            rotate=False,
+        )
+
+
+_PAGE, _READS = 4096, 200_000
+
+
+def _what(size: Size) -> str:
+    has = _reserved(2 << 20)[1]
+    return f"{size.number} MiB, the flag {'works' if has else 'fails'} here"
+
+
+def _reserved(length: int) -> tuple[Any, bool]:
+    """The bytes of a mapping of reserved huge pages, and whether there are any."""
+    import numpy as np
+
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    try:
+        return np.frombuffer(mmap.mmap(-1, length, flags | MAP_HUGETLB), np.uint8), True
+    except OSError:
+        return np.frombuffer(mmap.mmap(-1, length, flags), np.uint8), False
+
+
+def _advised(length: int) -> Any:
+    """The bytes of a mapping for which huge pages are asked."""
+    import numpy as np
+
+    mapped = mmap.mmap(-1, length, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    mapped.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(mapped, np.uint8)
 
 
 def _is_flag(node: ast.AST) -> bool:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
@@ -12,6 +15,9 @@ from memlint.analysis.places.load import LOAD, SAMPLES, SMALL, may_load, named_f
 from memlint.analysis.shown import shown
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Absent, must_be
+from memlint.bench.child import in_child, peak_bytes, resident_bytes
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size, Weighed
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Rule
 
@@ -87,7 +93,8 @@ class LoadWithoutMmap(Rule):
     ## How to confirm
 
     Compare the peak of resident memory around the call with the size of the file, and look at
-    the devices of the tensors that come back.
+    the devices of the tensors that come back. `memlint bench load-without-mmap` measures time
+    and peak with a file of its own; what was written just before is in the page cache.
 
     ## References
 
@@ -170,6 +177,126 @@ class LoadWithoutMmap(Rule):
             confidence=Confidence.LOW if placed else Confidence.MEDIUM,
             fix=_fix(load, placed=placed),
         )
+
+    @bench(
+        "weights are loaded into a model, and each is used once; the file is in the page cache",
+        as_is="load_state_dict(torch.load(path))",
+        alternative="the file is mapped and assigned",
+        needs=("torch",),
+        sizes=Sizes("MiB of weights", quick=32, full=(32, 256, 1024)),
+    )
+    def bench_time(self, size: Size) -> Pair:
+        """How long it takes."""
+        folder, path = _saved(size)
+        return Pair(
+            lambda: _loaded(path, size.number, "read"),
+            lambda: _loaded(path, size.number, "mapped"),
+            tuple,
+            f"{size.number} MiB",
+            close=folder.cleanup,
+        )
+
+    @bench(
+        "weights are loaded into a model, and each is used once",
+        as_is="load_state_dict(torch.load(path))",
+        alternative="the file is mapped and assigned",
+        needs=("torch", "linux"),
+        sizes=Sizes("MiB of weights", quick=64, full=(64, 256, 1024)),
+        # Each of the processes imports torch.
+        quick=False,
+    )
+    def bench_peak(self, size: Size) -> Weighed:
+        """What it takes at its peak."""
+        return _peaks(size, "read", "mapped")
+
+    @bench(
+        "weights are loaded into a model, and each is used once",
+        as_is="load_state_dict(torch.load(path))",
+        alternative="mmap=True, without assign=True",
+        needs=("torch", "linux"),
+        sizes=Sizes("MiB of weights", quick=64, full=(64, 256, 1024)),
+        quick=False,
+    )
+    def bench_copied(self, size: Size) -> Weighed:
+        """Half of the remedy: the weights are still there twice at the peak."""
+        return _peaks(size, "read", "copied")
+
+
+_LAYER_MIB = 4
+
+
+def _saved(size: Size) -> tuple[TemporaryDirectory[str], str]:
+    import torch
+
+    folder = TemporaryDirectory(prefix="memlint-bench-")
+    path = str(Path(folder.name) / "weights.pt")
+    torch.save(_model(size.number).to_empty(device="cpu").state_dict(), path)
+    return folder, path
+
+
+def _model(mebibytes: int) -> Any:
+    """A model without weights, for so many of them."""
+    import torch
+
+    layers = max(1, mebibytes // _LAYER_MIB)
+    with torch.device("meta"):
+        return torch.nn.Sequential(
+            *(torch.nn.Linear(1024, 1024, bias=False) for _ in range(layers))
+        )
+
+
+def _read(path: str, model: Any) -> None:
+    import torch
+
+    model.to_empty(device="cpu").load_state_dict(torch.load(path, weights_only=True))
+
+
+def _copied(path: str, model: Any) -> None:
+    import torch
+
+    weights = torch.load(path, map_location="cpu", mmap=True, weights_only=True)
+    model.to_empty(device="cpu").load_state_dict(weights)
+
+
+def _mapped(path: str, model: Any) -> None:
+    import torch
+
+    weights = torch.load(path, map_location="cpu", mmap=True, weights_only=True)
+    model.load_state_dict(weights, assign=True)
+
+
+_WAYS: Mapping[str, Callable[[str, Any], None]] = {
+    "read": _read,
+    "copied": _copied,
+    "mapped": _mapped,
+}
+
+
+def _loaded(path: str, mebibytes: int, way: str) -> tuple[float, ...]:
+    model = _model(mebibytes)
+    _WAYS[way](path, model)
+    return tuple(float(weight.detach().sum()) for weight in model.parameters())
+
+
+def _peaks(size: Size, as_is: str, alternative: str) -> Weighed:
+    folder, path = _saved(size)
+    return Weighed(
+        lambda: in_child(peak_of_loading, path, size.number, as_is),
+        lambda: in_child(peak_of_loading, path, size.number, alternative),
+        of="peak of resident memory",
+        what=f"{size.number} MiB",
+        close=folder.cleanup,
+    )
+
+
+def peak_of_loading(path: str, mebibytes: int, way: str) -> int:
+    """What resident memory grows by at its peak, the pages of a mapped file included."""
+    import torch
+
+    torch.set_num_threads(1)
+    before = resident_bytes()
+    _loaded(path, mebibytes, way)
+    return peak_bytes() - before
 
 
 def _is_candidate(load: Called) -> bool:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.files import is_number, mapping_of, row_bytes
@@ -21,6 +26,8 @@ from memlint.analysis.values import (
     made_of,
     must_be,
 )
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size, Weighed
 from memlint.findings import Confidence
 from memlint.rule import Draft, Needs, Rule
 
@@ -87,7 +94,8 @@ class MemmapColumnScan(Rule):
     ## How to confirm
 
     Compare `read_bytes` in `/proc/self/io` before and after the access with the bytes of the
-    column, with a cold page cache; or count page faults (`resource.getrusage`).
+    column, with a cold page cache; or count page faults (`resource.getrusage`). `memlint bench
+    memmap-column-scan` tells how much of a file comes in, and times it.
 
     ## References
 
@@ -131,6 +139,152 @@ class MemmapColumnScan(Rule):
             return None
         uses = uses_in(self._tree)
         return mapping_of(base) if any(map(_is_iterated, uses.of(node))) else None
+
+    @bench(
+        "a column of a file is read, with the file in the page cache",
+        as_is="mapped[:, j] of rows of 8 KiB",
+        alternative="mapped[j] of the same, stored by columns",
+        needs=("numpy",),
+        sizes=Sizes("rows", quick=4096, full=(4096, 32_768)),
+    )
+    def bench_cached(self, size: Size) -> Pair:
+        """The time that it takes to find pages that are there."""
+        stored = _store(size)
+        return _timed(stored, stored.read_by_rows, stored.read_by_columns)
+
+    @bench(
+        "a column of a file is read, which is first driven out of the page cache",
+        as_is="mapped[:, j] of rows of 8 KiB",
+        alternative="mapped[j] of the same, stored by columns",
+        needs=("numpy", "linux"),
+        sizes=Sizes("rows", quick=4096, full=(4096, 32_768)),
+        quick=False,
+    )
+    def bench_cold(self, size: Size) -> Pair:
+        """The time of the disk, and of driving out what had been read."""
+        stored = _store(size)
+
+        def by_rows() -> Any:
+            _drive_out(stored.rows)
+            return stored.read_by_rows()
+
+        def by_columns() -> Any:
+            _drive_out(stored.columns)
+            return stored.read_by_columns()
+
+        return _timed(stored, by_rows, by_columns)
+
+    @bench(
+        "the columns of a file are added up, with the file in the page cache",
+        as_is="mapped[:, j].sum() for each j",
+        alternative="mapped[a:b].sum(axis=0) for blocks of rows",
+        needs=("numpy",),
+        sizes=Sizes("rows", quick=512, full=(512, 4096)),
+        quick=False,
+    )
+    def bench_blocks(self, size: Size) -> Pair:
+        """All columns, one after the other and at once."""
+        import numpy as np
+
+        stored = _store(size)
+
+        def by_columns() -> Any:
+            mapped = np.load(stored.rows, mmap_mode="r")
+            return np.array([mapped[:, j].sum() for j in range(mapped.shape[1])])
+
+        def by_blocks() -> Any:
+            mapped = np.load(stored.rows, mmap_mode="r")
+            return sum(mapped[at : at + _BLOCK].sum(axis=0) for at in range(0, len(mapped), _BLOCK))
+
+        return _timed(stored, by_columns, by_blocks)
+
+    @bench(
+        "a column of a file is read",
+        as_is="mapped[:, j] of rows of 8 KiB",
+        alternative="mapped[j] of the same, stored by columns",
+        needs=("numpy", "linux"),
+        sizes=Sizes("rows", quick=4096, full=(4096, 32_768)),
+    )
+    def bench_pages(self, size: Size) -> Weighed:
+        """How much of the file comes in."""
+        import numpy as np
+
+        stored = _store(size)
+
+        def of(path: str, column: Callable[[Any], Any]) -> float:
+            mapped = np.load(path, mmap_mode="r")
+            column(mapped).sum()
+            return _resident_of(path)
+
+        return Weighed(
+            lambda: of(stored.rows, lambda mapped: mapped[:, _COLUMN]),
+            lambda: of(stored.columns, lambda mapped: mapped[_COLUMN]),
+            of="of the file in memory",
+            what=stored.what,
+            close=stored.folder.cleanup,
+        )
+
+
+_COLUMNS, _COLUMN, _BLOCK = 2048, 5, 128
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The same array in two files, by rows and by columns."""
+
+    folder: TemporaryDirectory[str]
+    rows: str
+    columns: str
+    what: str
+
+    def read_by_rows(self) -> Any:
+        """A column, of which each element lies in another page."""
+        import numpy as np
+
+        return np.array(np.load(self.rows, mmap_mode="r")[:, _COLUMN])
+
+    def read_by_columns(self) -> Any:
+        """The same column, all of it in one place."""
+        import numpy as np
+
+        return np.array(np.load(self.columns, mmap_mode="r")[_COLUMN])
+
+
+def _store(size: Size) -> _Stored:
+    import numpy as np
+
+    folder = TemporaryDirectory(prefix="memlint-bench-")
+    rows, columns = (str(Path(folder.name) / f"{name}.npy") for name in ("rows", "columns"))
+    array = np.random.default_rng(0).random((size.number, _COLUMNS), dtype=np.float32)
+    np.save(rows, array)
+    np.save(columns, np.ascontiguousarray(array.T))
+    return _Stored(folder, rows, columns, f"{array.nbytes / 2**20:.4g} MiB")
+
+
+def _timed(stored: _Stored, as_is: Callable[[], Any], alternative: Callable[[], Any]) -> Pair:
+    return Pair(as_is, alternative, tuple, stored.what, close=stored.folder.cleanup)
+
+
+def _drive_out(path: str) -> None:
+    """Let the kernel forget what it holds of a file."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(file)
+
+
+def _resident_of(path: str) -> int:
+    """The bytes of a mapped file that this process has in memory; on Linux."""
+    found, inside = 0, False
+    for line in Path("/proc/self/smaps").read_text("utf-8").splitlines():
+        first, *rest = line.split(maxsplit=5)
+        if not first.endswith(":"):
+            inside = rest[-1:] == [path]
+        elif inside and first == "Rss:":
+            found += int(rest[0]) << 10
+    return found
 
 
 def _turns_around(called: Called) -> bool:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.files import (
@@ -18,6 +21,8 @@ from memlint.analysis.named_values import written
 from memlint.analysis.places.mapping import may_map_in_vain
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import Absent, Const, Value, deps_of, may_be, must_be
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Confidence
 from memlint.rule import Draft, Needs, Rule
 
@@ -95,7 +100,8 @@ class MmapInert(Rule):
     ## How to confirm
 
     `isinstance(x, np.memmap)` tells whether an array is a mapping; `read_bytes` in
-    `/proc/self/io` tells what was read.
+    `/proc/self/io` tells what was read. `memlint bench mmap-inert` times both with files of its
+    own, which are in the page cache.
 
     ## References
 
@@ -192,6 +198,86 @@ class MmapInert(Rule):
             f"read it once before, or {ONE_BY_ONE}",
             confidence=Confidence.HIGH,
         )
+
+    @bench(
+        "512 numbers are taken of a mapped file, which is in the page cache",
+        as_is="np.array(np.load(path, mmap_mode='r'))[a:b]",
+        alternative="np.array(np.load(path, mmap_mode='r')[a:b])",
+        needs=("numpy",),
+        sizes=Sizes("MiB of the file", quick=8, full=(1, 8, 64)),
+    )
+    def bench_copied(self, size: Size) -> Pair:
+        """A copy of the whole, against one of a part."""
+        import numpy as np
+
+        folder, array = _folder_with(size)
+        path = str(Path(folder.name) / "array.npy")
+        np.save(path, array)
+        part = slice(512, 1024)
+        return Pair(
+            lambda: np.array(np.load(path, mmap_mode="r"))[0, part],
+            lambda: np.array(np.load(path, mmap_mode="r")[0, part]),
+            tuple,
+            f"{size.number} MiB",
+            close=folder.cleanup,
+        )
+
+    @bench(
+        "a loop takes 8 rows of an array in a file, which is in the page cache",
+        as_is="archive['x'][i] of an .npz",
+        alternative="mapped[i] of an .npy",
+        needs=("numpy",),
+        sizes=Sizes("MiB of the file", quick=8, full=(1, 8, 64)),
+    )
+    def bench_archive(self, size: Size) -> Pair:
+        """A member of an archive that is read again for each row."""
+        return _rows(size, compressed=False)
+
+    @bench(
+        "a loop takes 8 rows of an array in a file, which is in the page cache",
+        as_is="archive['x'][i] of a compressed .npz",
+        alternative="mapped[i] of an .npy",
+        needs=("numpy",),
+        sizes=Sizes("MiB of the file", quick=8, full=(1, 8, 64)),
+        quick=False,
+    )
+    def bench_compressed(self, size: Size) -> Pair:
+        """The same, unpacked again each time."""
+        return _rows(size, compressed=True)
+
+
+_COLUMNS, _ROWS = 1024, 8
+
+
+def _folder_with(size: Size) -> tuple[TemporaryDirectory[str], Any]:
+    import numpy as np
+
+    rows = (size.number << 20) // (4 * _COLUMNS)
+    array = np.random.default_rng(0).random((rows, _COLUMNS), dtype=np.float32)
+    return TemporaryDirectory(prefix="memlint-bench-"), array
+
+
+def _rows(size: Size, *, compressed: bool) -> Pair:
+    import numpy as np
+
+    folder, array = _folder_with(size)
+    plain, packed = (str(Path(folder.name) / name) for name in ("x.npy", "x.npz"))
+    np.save(plain, array)
+    (np.savez_compressed if compressed else np.savez)(packed, x=array)
+    archive = np.load(packed)
+
+    def close() -> None:
+        archive.close()
+        folder.cleanup()
+
+    return Pair(
+        lambda archive, mapped: np.stack([archive["x"][i] for i in range(_ROWS)]),
+        lambda archive, mapped: np.stack([mapped[i] for i in range(_ROWS)]),
+        lambda: (archive, np.load(plain, mmap_mode="r")),
+        f"{size.number} MiB",
+        rotate=False,
+        close=close,
+    )
 
 
 def _is_chosen(node: ast.AST, uses: Uses) -> bool:
