@@ -236,7 +236,7 @@ class PrangeSharedAccumulator(Rule):
         def of_all(x: Any) -> Any:
             acc = np.zeros(1)
             shared(x, acc)
-            return acc[0]
+            return float(acc[0])
 
         return Pair(of_all, reduced, operands, _what(size), comparable=False)
 

@@ -10,14 +10,12 @@ from memlint.analysis.events import DatasetAttribute, LoaderBuilt
 from memlint.analysis.loader_calls import may_start_workers
 from memlint.analysis.loaders import has_workers, name_of
 from memlint.analysis.values import Absent, constants
-from memlint.bench.child import in_child
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Size, Weighed
 from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Related, Rule
 from memlint.tracer.records import WorkerMemory
 from memlint.tracer.sightings import Sighting
-from memlint.tracer.worker_memory import own_bytes
 
 HELP = (
     "keep the samples in a tensor, an Arrow table or a memory map: fixed-width records as one "
@@ -207,6 +205,8 @@ class DatasetPythonList(Rule):
 
 
 def _weighed(kept: str, size: Size) -> Weighed:
+    from memlint.bench.child import in_child
+
     return Weighed(
         lambda: in_child(owned_after_reading, kept, size.number),
         lambda: in_child(owned_after_reading, "bytes", size.number),
@@ -237,6 +237,8 @@ def owned_after_reading(kept: str, count: int) -> int:
 
 
 def _read(paths: Any, answer: Any) -> None:
+    from memlint.tracer.worker_memory import own_bytes
+
     before = own_bytes(os.getpid())
     for index in range(len(paths)):
         paths[index]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import mmap
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -222,6 +221,8 @@ def _what(size: Size) -> str:
 
 def _reserved(length: int) -> tuple[Any, bool]:
     """The bytes of a mapping of reserved huge pages, and whether there are any."""
+    import mmap
+
     import numpy as np
 
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -233,6 +234,8 @@ def _reserved(length: int) -> tuple[Any, bool]:
 
 def _advised(length: int) -> Any:
     """The bytes of a mapping for which huge pages are asked."""
+    import mmap
+
     import numpy as np
 
     mapped = mmap.mmap(-1, length, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
@@ -15,11 +14,13 @@ from memlint.analysis.places.load import LOAD, SAMPLES, SMALL, may_load, named_f
 from memlint.analysis.shown import shown
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Absent, must_be
-from memlint.bench.child import in_child, peak_bytes, resident_bytes
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size, Weighed
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Rule
+
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
 
 HELP = (
     'pass `map_location="cpu", mmap=True, weights_only=True`, make the model under '
@@ -226,6 +227,8 @@ _LAYER_MIB = 4
 
 
 def _saved(size: Size) -> tuple[TemporaryDirectory[str], str]:
+    from tempfile import TemporaryDirectory
+
     import torch
 
     folder = TemporaryDirectory(prefix="memlint-bench-")
@@ -279,6 +282,8 @@ def _loaded(path: str, mebibytes: int, way: str) -> tuple[float, ...]:
 
 
 def _peaks(size: Size, as_is: str, alternative: str) -> Weighed:
+    from memlint.bench.child import in_child
+
     folder, path = _saved(size)
     return Weighed(
         lambda: in_child(peak_of_loading, path, size.number, as_is),
@@ -292,6 +297,8 @@ def _peaks(size: Size, as_is: str, alternative: str) -> Weighed:
 def peak_of_loading(path: str, mebibytes: int, way: str) -> int:
     """What resident memory grows by at its peak, the pages of a mapped file included."""
     import torch
+
+    from memlint.bench.child import peak_bytes, resident_bytes
 
     torch.set_num_threads(1)
     before = resident_bytes()

@@ -7,8 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.files import is_number, mapping_of, row_bytes
@@ -30,6 +29,9 @@ from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size, Weighed
 from memlint.findings import Confidence
 from memlint.rule import Draft, Needs, Rule
+
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
 
 PAGE = 4096
 TRANSPOSED = frozenset({".T", ".transpose", "numpy.transpose"})
@@ -251,6 +253,8 @@ class _Stored:
 
 
 def _store(size: Size) -> _Stored:
+    from tempfile import TemporaryDirectory
+
     import numpy as np
 
     folder = TemporaryDirectory(prefix="memlint-bench-")

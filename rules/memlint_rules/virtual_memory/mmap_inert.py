@@ -6,8 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.files import (
@@ -25,6 +24,9 @@ from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Confidence
 from memlint.rule import Draft, Needs, Rule
+
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
 
 COPIES = {
     "numpy.array": "np.array", "numpy.copy": "np.copy", "torch.tensor": "torch.tensor",
@@ -250,6 +252,8 @@ _COLUMNS, _ROWS = 1024, 8
 
 
 def _folder_with(size: Size) -> tuple[TemporaryDirectory[str], Any]:
+    from tempfile import TemporaryDirectory
+
     import numpy as np
 
     rows = (size.number << 20) // (4 * _COLUMNS)
