@@ -193,7 +193,7 @@ class FalseSharing(Rule):
     )
     def bench_slots(self, size: Size) -> Pair:
         """Stores under a condition that always holds: one for each number."""
-        return _compiled(_count_in_slots(), size, above=-1.0)
+        return _compiled(_count_in_slots(), size, -1.0, "all of them counted")
 
     @bench(
         "each thread counts the numbers above a limit, half of them, in its slot",
@@ -205,7 +205,7 @@ class FalseSharing(Rule):
     )
     def bench_random(self, size: Size) -> Pair:
         """Stores under a condition that nobody can foresee, which costs time of its own."""
-        return _compiled(_count_in_slots(), size, above=0.5)
+        return _compiled(_count_in_slots(), size, 0.5, "half of them counted")
 
     @bench(
         "each thread counts the numbers above a limit, all of them",
@@ -216,8 +216,8 @@ class FalseSharing(Rule):
     )
     def bench_local(self, size: Size) -> Pair:
         """The remedy, which spares the stores as well."""
-        pair = _compiled(_count_in_slots(), size, above=-1.0)
-        return replace(pair, alternative=_into_slots(_count_in_variables(), size, 1, above=-1.0))
+        pair = _compiled(_count_in_slots(), size, -1.0, "all of them counted")
+        return replace(pair, alternative=_into_slots(_count_in_variables(), size, 1, -1.0))
 
     @bench(
         "each thread adds up numbers in its slot, without a condition: kept in a register",
@@ -228,7 +228,7 @@ class FalseSharing(Rule):
     )
     def bench_unconditional(self, size: Size) -> Pair:
         """Stores that the compiler takes out of the loop: here the rule is silent."""
-        return _compiled(_sum_in_slots(), size, above=0.0)
+        return _compiled(_sum_in_slots(), size, 0.0, "no condition")
 
     @bench(
         "each Python thread counts in its slot: the update costs more than the line",
@@ -256,7 +256,7 @@ class FalseSharing(Rule):
 
             return run
 
-        what = f"{size.number} updates, {workers} threads"
+        what = f"{size.number} updates, Python threads"
         return Pair(
             counted(1), counted(LINE // _ITEMSIZE), tuple, what, close=lambda: pool.shutdown()
         )
@@ -276,7 +276,7 @@ def _slots(workers: int, width: int) -> Any:
     return np.zeros((workers, width), dtype=np.int64)
 
 
-def _compiled(kernel: Callable[..., Any], size: Size, above: float) -> Pair:
+def _compiled(kernel: Callable[..., Any], size: Size, above: float, counted: str) -> Pair:
     import numpy as np
 
     def operands() -> tuple[Any, ...]:
@@ -286,7 +286,7 @@ def _compiled(kernel: Callable[..., Any], size: Size, above: float) -> Pair:
         _into_slots(kernel, size, 1, above),
         _into_slots(kernel, size, LINE // _ITEMSIZE, above),
         operands,
-        f"{size.number} numbers, {_workers(size)} threads",
+        f"{size.number} numbers, {counted}",
         # The stores are in question, not the numbers on their way from memory.
         rotate=False,
     )

@@ -177,5 +177,5 @@ class PrangeInnerLoop(Rule):
             a = np.random.default_rng(0).random((number, number)).astype(size.dtype)
             return a, np.zeros_like(a)
 
-        what = f"{size.dtype}, {number} x {number}, {size.threads} threads"
+        what = f"{size.dtype}, {number} x {number}"
         return Pair(inner, outer, operands, what)

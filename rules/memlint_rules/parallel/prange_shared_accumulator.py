@@ -238,14 +238,10 @@ class PrangeSharedAccumulator(Rule):
             shared(x, acc)
             return float(acc[0])
 
-        return Pair(of_all, reduced, operands, _what(size), comparable=False)
+        return Pair(of_all, reduced, operands, f"{size.number} numbers", comparable=False)
 
 
 BINS = 64
-
-
-def _what(size: Size) -> str:
-    return f"{size.number} numbers, {size.threads} threads"
 
 
 def _once(kernel: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -265,7 +261,9 @@ def _histograms(as_is: Callable[..., Any], alternative: Callable[..., Any], size
     def operands() -> tuple[Any, ...]:
         return (np.random.default_rng(0).integers(0, BINS, size.number),)
 
-    return Pair(as_is, alternative, operands, _what(size), rotate=False, comparable=False)
+    return Pair(
+        as_is, alternative, operands, f"{size.number} numbers", rotate=False, comparable=False
+    )
 
 
 def _help(array: str, how: str, text: str) -> str:

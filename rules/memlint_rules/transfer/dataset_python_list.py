@@ -210,7 +210,7 @@ def _weighed(kept: str, size: Size) -> Weighed:
     return Weighed(
         lambda: in_child(owned_after_reading, kept, size.number),
         lambda: in_child(owned_after_reading, "bytes", size.number),
-        of="what the worker comes to own",
+        of="owned by the worker",
         what=f"{size.number} paths",
     )
 

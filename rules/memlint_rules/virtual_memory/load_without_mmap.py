@@ -233,7 +233,11 @@ def _saved(size: Size) -> tuple[TemporaryDirectory[str], str]:
 
     folder = TemporaryDirectory(prefix="memlint-bench-")
     path = str(Path(folder.name) / "weights.pt")
-    torch.save(_model(size.number).to_empty(device="cpu").state_dict(), path)
+    torch.manual_seed(0)
+    weights = {
+        name: torch.rand(one.shape) for name, one in _model(size.number).state_dict().items()
+    }
+    torch.save(weights, path)
     return folder, path
 
 

@@ -152,7 +152,7 @@ class MemmapColumnScan(Rule):
     def bench_cached(self, size: Size) -> Pair:
         """The time that it takes to find pages that are there."""
         stored = _store(size)
-        return _timed(stored, stored.read_by_rows, stored.read_by_columns)
+        return _timed(stored, "cached", stored.read_by_rows, stored.read_by_columns)
 
     @bench(
         "a column of a file is read, which is first driven out of the page cache",
@@ -174,7 +174,7 @@ class MemmapColumnScan(Rule):
             _drive_out(stored.columns)
             return stored.read_by_columns()
 
-        return _timed(stored, by_rows, by_columns)
+        return _timed(stored, "driven out", by_rows, by_columns)
 
     @bench(
         "the columns of a file are added up, with the file in the page cache",
@@ -198,7 +198,7 @@ class MemmapColumnScan(Rule):
             mapped = np.load(stored.rows, mmap_mode="r")
             return sum(mapped[at : at + _BLOCK].sum(axis=0) for at in range(0, len(mapped), _BLOCK))
 
-        return _timed(stored, by_columns, by_blocks)
+        return _timed(stored, "cached", by_columns, by_blocks)
 
     @bench(
         "a column of a file is read",
@@ -265,8 +265,11 @@ def _store(size: Size) -> _Stored:
     return _Stored(folder, rows, columns, f"{array.nbytes / 2**20:.4g} MiB")
 
 
-def _timed(stored: _Stored, as_is: Callable[[], Any], alternative: Callable[[], Any]) -> Pair:
-    return Pair(as_is, alternative, tuple, stored.what, close=stored.folder.cleanup)
+def _timed(
+    stored: _Stored, state: str, as_is: Callable[[], Any], alternative: Callable[[], Any]
+) -> Pair:
+    what = f"{stored.what}, {state}"
+    return Pair(as_is, alternative, tuple, what, close=stored.folder.cleanup)
 
 
 def _drive_out(path: str) -> None:

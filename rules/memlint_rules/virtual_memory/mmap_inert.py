@@ -225,7 +225,7 @@ class MmapInert(Rule):
         )
 
     @bench(
-        "a loop takes 8 rows of an array in a file, which is in the page cache",
+        "a loop takes 4 rows of an array in a file, which is in the page cache",
         as_is="archive['x'][i] of an .npz",
         alternative="mapped[i] of an .npy",
         needs=("numpy",),
@@ -236,11 +236,11 @@ class MmapInert(Rule):
         return _rows(size, compressed=False)
 
     @bench(
-        "a loop takes 8 rows of an array in a file, which is in the page cache",
+        "a loop takes 4 rows of an array in a file, which is in the page cache",
         as_is="archive['x'][i] of a compressed .npz",
         alternative="mapped[i] of an .npy",
         needs=("numpy",),
-        sizes=Sizes("MiB of the file", quick=8, full=(1, 8, 64)),
+        sizes=Sizes("MiB of the file", quick=1, full=(1, 8)),
         quick=False,
     )
     def bench_compressed(self, size: Size) -> Pair:
@@ -248,7 +248,7 @@ class MmapInert(Rule):
         return _rows(size, compressed=True)
 
 
-_COLUMNS, _ROWS = 1024, 8
+_COLUMNS, _ROWS = 1024, 4
 
 
 def _folder_with(size: Size) -> tuple[TemporaryDirectory[str], Any]:
