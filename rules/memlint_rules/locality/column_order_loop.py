@@ -328,7 +328,7 @@ class ColumnOrderLoop(Rule):
         def by_columns(a: Any, out: Any) -> None:
             for j in range(a.shape[1]):
                 for i in range(a.shape[0]):
-                    out[i, j] = a[i, j] * 2
+                    out[i, j] = a[i, j] * 2  # memlint: ignore[column-order-loop]
 
         @njit
         def by_rows(a: Any, out: Any) -> None:

@@ -234,7 +234,7 @@ def _rows_by_columns(a: Any, b: Any, out: Any) -> None:
         for j in range(b.shape[1]):
             total = out[i, j] * 0
             for k in range(a.shape[1]):
-                total += a[i, k] * b[k, j]
+                total += a[i, k] * b[k, j]  # memlint: ignore[naive-matmul-loop]
             out[i, j] = total
 
 
@@ -243,7 +243,7 @@ def _rows_by_rows(a: Any, b: Any, out: Any) -> None:
         out[i, :] = 0
         for k in range(a.shape[1]):
             for j in range(b.shape[1]):
-                out[i, j] += a[i, k] * b[k, j]
+                out[i, j] += a[i, k] * b[k, j]  # memlint: ignore[naive-matmul-loop]
 
 
 def _product(as_is: Callable[..., Any], alternative: Callable[..., Any], size: Size) -> Pair:

@@ -246,7 +246,7 @@ class FalseSharing(Rule):
 
         def count(slots: Any, worker: int) -> None:
             for _ in range(size.number):
-                slots[worker, 0] += 1
+                slots[worker, 0] += 1  # memlint: ignore[false-sharing]
 
         def counted(width: int) -> Callable[[], Any]:
             def run() -> Any:

@@ -162,7 +162,7 @@ class PrangeInnerLoop(Rule):
         @njit(parallel=True)
         def inner(a: Any, out: Any) -> None:
             for i in range(a.shape[0]):
-                for j in prange(a.shape[1]):
+                for j in prange(a.shape[1]):  # memlint: ignore[prange-inner-loop]
                     out[i, j] = a[i, j] * 2
 
         @njit(parallel=True)

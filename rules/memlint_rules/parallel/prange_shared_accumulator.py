@@ -170,7 +170,7 @@ class PrangeSharedAccumulator(Rule):
         @njit(parallel=True)
         def shared(bins: Any, result: Any) -> None:
             for i in prange(bins.size):
-                result[bins[i]] += 1
+                result[bins[i]] += 1  # memlint: ignore[prange-shared-accumulator]
 
         @njit(parallel=True)
         def apart(bins: Any, parts: Any) -> None:
@@ -201,7 +201,7 @@ class PrangeSharedAccumulator(Rule):
 
         def kernel(bins: Any, result: Any) -> None:
             for i in prange(bins.size):
-                result[bins[i]] += 1
+                result[bins[i]] += 1  # memlint: ignore[prange-shared-accumulator]
 
         # Without ``parallel=True``, ``prange`` is ``range``.
         return _histograms(_once(njit(parallel=True)(kernel)), _once(njit(kernel)), size)
@@ -221,7 +221,7 @@ class PrangeSharedAccumulator(Rule):
         @njit(parallel=True)
         def shared(x: Any, acc: Any) -> None:
             for i in prange(x.size):
-                acc[0] += x[i]
+                acc[0] += x[i]  # memlint: ignore[prange-shared-accumulator]
 
         @njit(parallel=True)
         def reduced(x: Any) -> Any:

@@ -255,7 +255,8 @@ def _model(mebibytes: int) -> Any:
 def _read(path: str, model: Any) -> None:
     import torch
 
-    model.to_empty(device="cpu").load_state_dict(torch.load(path, weights_only=True))
+    weights = torch.load(path, weights_only=True)  # memlint: ignore[load-without-mmap]
+    model.to_empty(device="cpu").load_state_dict(weights)
 
 
 def _copied(path: str, model: Any) -> None:
