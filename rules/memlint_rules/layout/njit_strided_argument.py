@@ -155,6 +155,7 @@ class NjitStridedArgument(Rule):
         needs=("numba",),
         sizes=Sizes("elements", quick=100_000, full=(1000, 100_000, 1_000_000)),
         dtypes=("float64", "float32"),
+        quick=False,
     )
     def bench_column(self, size: Size) -> Pair:
         """A column: a line of memory for each element."""

@@ -190,6 +190,7 @@ class PythonElementLoop(Rule):
         needs=("torch",),
         sizes=Sizes("elements", quick=1000, full=(100, 1000, 10_000)),
         dtypes=("float32", "float64"),
+        quick=False,
     )
     def bench_tolist(self, size: Size) -> Pair:
         """Elements of a tensor, taken out one by one and all at once."""

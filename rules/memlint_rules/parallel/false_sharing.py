@@ -236,6 +236,7 @@ class FalseSharing(Rule):
         alternative="slots a line apart",
         needs=("numpy", "cpus"),
         sizes=Sizes("updates of each thread", quick=10_000, full=(10_000, 100_000)),
+        quick=False,
     )
     def bench_python_threads(self, size: Size) -> Pair:
         """Threads of the interpreter."""
