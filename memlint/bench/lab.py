@@ -27,7 +27,8 @@ class OutOfTime(Exception):  # noqa: N818 - it is no error
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """What is compared and how its two forms are called, for the report."""
+    """What is compared and how its two forms are called, for the report; an empty ``device`` is
+    that of the plan."""
 
     bench: str
     as_is: str
@@ -35,6 +36,7 @@ class Forms:
     variant: str = ""
     size: int = 0
     dtype: str = ""
+    device: str = ""
 
 
 class Lab:
@@ -121,7 +123,7 @@ class Lab:
             unit=unit,
             size=forms.size,
             dtype=forms.dtype,
-            device=self.plan.device,
+            device=forms.device or self.plan.device,
             threads=self.plan.threads,
             as_is=median(one.as_is for one in found),
             alternative=median(one.alternative for one in found),

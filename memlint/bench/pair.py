@@ -21,6 +21,13 @@ class Size:
     device: str
     threads: int
 
+    def settle(self) -> None:
+        """Wait for what has been started on the device."""
+        if self.device != "cpu":
+            import torch
+
+            torch.get_device_module(self.device).synchronize()
+
 
 def _nothing() -> None:
     return None

@@ -44,8 +44,16 @@ class Plan:
         else:
             numbers = declared.sizes.full if self.full else (declared.sizes.quick,)
         return tuple(
-            Size(number, self.dtype_of(declared), self.device, self.threads) for number in numbers
+            Size(number, self.dtype_of(declared), self.device_of(declared), self.threads)
+            for number in numbers
         )
+
+    def device_of(self, declared: Declared) -> str:
+        """The device that a bench is run on: one that needs CUDA is never run on the CPU, and only
+        torch knows of others than that."""
+        if "cuda" in declared.needs:
+            return self.device if self.device.startswith("cuda") else "cuda"
+        return self.device if "torch" in declared.needs else "cpu"
 
     def dtype_of(self, declared: Declared) -> str:
         """The number type that a bench is run with; empty where there is no choice."""

@@ -27,6 +27,16 @@ def _no_cuda() -> str:
     return "" if torch.cuda.is_available() else "torch sees no CUDA device"
 
 
+def _no_bfloat16() -> str:
+    if why := _package("torch", "pip install torch")():
+        return why
+    import torch
+
+    if torch.cuda.is_available() or torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        return ""
+    return "torch has no convolutions of low precision for this CPU"
+
+
 def _one_cpu() -> str:
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return "" if (count or 1) > 1 else "this process has one CPU"
@@ -51,6 +61,7 @@ REQUIREMENTS: Mapping[str, Callable[[], str]] = {
     "numba": _package("numba", "pip install numba"),
     "torch": _package("torch", "pip install torch"),
     "cuda": _no_cuda,
+    "bfloat16": _no_bfloat16,
     "cpus": _one_cpu,
     "nodes": _one_node,
     "linux": _no_linux,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from memlint.analysis.accumulation import Accumulation, accumulation
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.places.growing import may_grow, may_join
 from memlint.analysis.uses import uses_in
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Rule
 from memlint.tracer.operands import megabytes
@@ -113,6 +116,7 @@ class ConcatInLoop(Rule):
     Print the size of the result over a few iterations: it grows, and so does the time of one
     iteration. In a profile of a long run `aten::cat` or `memcpy` rises from nothing to the top. A
     trace replays concatenations from all over the growth against a single one of as many parts.
+    `memlint bench concat-in-loop` measures it on your machine.
 
     ## References
 
@@ -173,6 +177,68 @@ class ConcatInLoop(Rule):
             growth.nbytes,
             claims=(JoinOnce(growth),),
         )
+
+    @bench(
+        "collects rows of 256 float32, one in each step",
+        as_is="out = torch.cat([out, row])",
+        alternative="a list, joined by one torch.cat",
+        needs=("torch",),
+        sizes=Sizes("steps", quick=200, full=(16, 200, 1000)),
+    )
+    def bench_rows(self, size: Size) -> Pair:
+        """The whole is needed at the end alone."""
+        import torch
+
+        from memlint.bench.tensors import normal
+
+        def growing(rows: Any) -> Any:
+            out = torch.empty(0, 256, device=size.device)
+            for row in rows:
+                out = torch.cat([out, row])
+            return out
+
+        def joined(rows: Any) -> Any:
+            parts = []
+            for row in rows:
+                parts.append(row)  # noqa: PERF402 - one comes in each step
+            return torch.cat(parts)
+
+        def operands() -> tuple[Any, ...]:
+            return (normal(size, size.number, 256).split(1),)
+
+        return Pair(growing, joined, operands, f"{size.number} steps", settle=size.settle)
+
+    @bench(
+        "decodes: a cache of 16 heads of 64 float32 takes up one position in each step",
+        as_is="cache = torch.cat([cache, new], dim=2)",
+        alternative="a slice of a cache of full length",
+        needs=("torch",),
+        sizes=Sizes("steps", quick=64, full=(64, 256, 512)),
+    )
+    def bench_cache(self, size: Size) -> Pair:
+        """The whole is needed in each step."""
+        import torch
+
+        from memlint.bench.tensors import normal
+
+        def growing(positions: Any) -> Any:
+            cache = positions[0]
+            for position in positions[1:]:
+                cache = torch.cat([cache, position], dim=2)
+            return cache
+
+        def allocated(positions: Any) -> Any:
+            whole = torch.empty(1, 16, size.number, 64, device=size.device)
+            cache = whole
+            for step, position in enumerate(positions):
+                whole[:, :, step : step + 1] = position
+                cache = whole[:, :, : step + 1]
+            return cache
+
+        def operands() -> tuple[Any, ...]:
+            return (normal(size, 1, 16, size.number, 64).split(1, dim=2),)
+
+        return Pair(growing, allocated, operands, f"{size.number} steps", settle=size.settle)
 
 
 def _message(called: Called, found: Accumulation, *, decoded: bool) -> str:

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from memlint.analysis.chains import MATMUL, PRODUCT, operation_of, rank_of, short
 from memlint.analysis.diagonals import (
@@ -21,6 +21,8 @@ from memlint.analysis.events import Called, ProgramEnd, ProgramStart
 from memlint.analysis.shown import shown
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import Made
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 from memlint.source.model import Source
@@ -94,8 +96,8 @@ class DiagMatmul(Rule):
 
     ## How to confirm
 
-    Time both forms for the sizes in use; look for a matrix product in a profile whose operand is
-    n x n with n numbers that are not zero.
+    Time both forms for the sizes in use; look for a matrix product in a profile whose operand is n
+    x n with n numbers that are not zero. `memlint bench diag-matmul` measures it on your machine.
 
     ## References
 
@@ -193,6 +195,60 @@ class DiagMatmul(Rule):
             related=[Related(product.node, "the product")],
             fix=_extraction_fix(call.node, product, call.source, trace=trace),
         )
+
+    @bench(
+        "scales the rows of a square matrix",
+        as_is="torch.diag(d) @ m",
+        alternative="d[:, None] * m",
+        needs=("torch",),
+        sizes=Sizes("rows and columns", quick=512, full=(16, 64, 512, 2048)),
+        dtypes=("float32", "float64"),
+    )
+    def bench_scaling(self, size: Size) -> Pair:
+        """A product with a diagonal matrix."""
+        import torch
+
+        from memlint.bench.tensors import normal
+
+        def product(d: Any, m: Any) -> Any:
+            return torch.diag(d) @ m
+
+        def scaled(d: Any, m: Any) -> Any:
+            return d[:, None] * m
+
+        def operands() -> tuple[Any, ...]:
+            return normal(size, size.number), normal(size, size.number, size.number, seed=1)
+
+        what = f"{size.dtype}, {size.number} x {size.number}"
+        return Pair(product, scaled, operands, what, settle=size.settle)
+
+    @bench(
+        "takes the diagonal of a product of square matrices",
+        as_is="torch.diag(a @ b.T)",
+        alternative="(a * b).sum(-1)",
+        needs=("torch",),
+        sizes=Sizes("rows and columns", quick=512, full=(16, 64, 512, 2048)),
+        dtypes=("float32", "float64"),
+    )
+    def bench_diagonal(self, size: Size) -> Pair:
+        """The diagonal of a product."""
+        import torch
+
+        from memlint.bench.tensors import normal
+
+        number = size.number
+
+        def whole(a: Any, b: Any) -> Any:
+            return torch.diag(a @ b.T)
+
+        def diagonal(a: Any, b: Any) -> Any:
+            return (a * b).sum(-1)
+
+        def operands() -> tuple[Any, ...]:
+            return normal(size, number, number), normal(size, number, number, seed=1)
+
+        what = f"{size.dtype}, {number} x {number}"
+        return Pair(whole, diagonal, operands, what, settle=size.settle)
 
 
 def _as_one(drafts: list[Draft]) -> Draft:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from memlint.analysis.evaluation import (
     evidence,
@@ -19,6 +20,8 @@ from memlint.analysis.line_edits import decorated
 from memlint.analysis.places.evaluation import EVALUATING, may_evaluate
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import Site, leaves, made_of, possible_graphs
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size, Weighed
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Rule
 
@@ -101,7 +104,8 @@ class EvalWithoutNoGrad(Rule):
     ## How to confirm
 
     Print `output.requires_grad` after the call: it is `True`. Compare
-    `torch.cuda.max_memory_allocated()` of one evaluation with and without.
+    `torch.cuda.max_memory_allocated()` of one evaluation with and without. `memlint bench
+    eval-without-no-grad` measures it on your machine.
 
     ## References
 
@@ -213,6 +217,67 @@ class EvalWithoutNoGrad(Rule):
             confidence=Confidence.HIGH if forward.evaluating else Confidence.MEDIUM,
             fix=fix,
         )
+
+    @bench(
+        "evaluates a network of linear layers and GELU, and holds its output",
+        as_is="model(x)",
+        alternative="with torch.no_grad(): model(x)",
+        needs=("torch",),
+        sizes=Sizes("rows of a batch", quick=256, full=(1, 256, 4096)),
+    )
+    def bench_memory(self, size: Size) -> Weighed:
+        """What is alive when the output is there."""
+        import torch
+
+        from memlint.bench.saved import SavedTensors
+
+        weights, batch = _network(size)
+
+        def weighed() -> float:
+            saved = SavedTensors()
+            with saved.watching():
+                output = _output(weights, batch)
+            return float(saved.nbytes(held=[output], besides=(batch, *weights)))
+
+        what = f"{len(weights)} layers of 256, batches of {size.number}"
+        return Weighed(weighed, torch.no_grad()(weighed), "bytes held with the output", what)
+
+    @bench(
+        "evaluates a network of linear layers and GELU",
+        as_is="model(x)",
+        alternative="with torch.no_grad(): model(x)",
+        needs=("torch",),
+        sizes=Sizes("rows of a batch", quick=64, full=(1, 64, 1024)),
+    )
+    def bench_time(self, size: Size) -> Pair:
+        """What recording costs: little beside large layers."""
+        import torch
+
+        def recording(*tensors: Any) -> Any:
+            return _output(tensors[1:], tensors[0])
+
+        def operands() -> tuple[Any, ...]:
+            weights, batch = _network(size)
+            return (batch, *weights)
+
+        what = f"20 layers of 256, batches of {size.number}"
+        return Pair(recording, torch.no_grad()(recording), operands, what, settle=size.settle)
+
+
+def _network(size: Size) -> tuple[list[Any], Any]:
+    """The weights of twenty layers, and a batch."""
+    from memlint.bench.tensors import normal
+
+    weights = [(normal(size, 256, 256, seed=seed) / 16).requires_grad_() for seed in range(20)]
+    return weights, normal(size, size.number, 256)
+
+
+def _output(weights: Sequence[Any], x: Any) -> Any:
+    from torch.nn.functional import gelu
+
+    for weight in weights:
+        x = gelu(x @ weight)
+    return x
 
 
 def _made_at(forward: Forward) -> frozenset[int]:

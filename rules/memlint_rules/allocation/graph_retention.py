@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from memlint.analysis.evaluation import evidence, guarded_by_callers, wants_gradients
 from memlint.analysis.events import Called, Enclosing, Forward, ProgramEnd, ProgramStart
@@ -25,6 +26,8 @@ from memlint.analysis.retention import (
 )
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import graphs_of, possible_graphs
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Size, Weighed
 from memlint.findings import Applicability, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 from memlint.tracer.operands import spell
@@ -115,7 +118,7 @@ class GraphRetention(Rule):
     ## How to confirm
 
     Print `total.requires_grad`: it is `True`. Watch `torch.cuda.memory_allocated()` at the same
-    point of each iteration: it rises.
+    point of each iteration: it rises. `memlint bench graph-retention` measures it on your machine.
 
     ## References
 
@@ -317,6 +320,40 @@ class GraphRetention(Rule):
             kept.nbytes,
             related=related,
             totals=": at least {nbytes_a_step} more with every step",
+        )
+
+    @bench(
+        "evaluates a small MLP without a backward pass and keeps the losses",
+        as_is="losses.append(loss)",
+        alternative="losses.append(loss.detach())",
+        needs=("torch",),
+        sizes=Sizes("rows of a batch", quick=256, full=(1, 256, 4096)),
+    )
+    def bench(self, size: Size) -> Weighed:
+        """What the graphs of eight steps keep alive, counted exactly."""
+        from memlint.bench.saved import SavedTensors
+        from memlint.bench.tensors import normal
+
+        steps = 8
+        weights = [normal(size, 256, 256, seed=seed).requires_grad_() for seed in range(3)]
+        batch = normal(size, size.number, 256)
+
+        def weighed(kept_of: Any) -> float:
+            saved = SavedTensors()
+            losses = []
+            with saved.watching():
+                for _ in range(steps):
+                    x = batch
+                    for weight in weights:
+                        x = (x @ weight).relu()
+                    losses.append(kept_of(x.square().mean()))
+            return saved.nbytes(held=losses, besides=(batch, *weights)) / steps
+
+        return Weighed(
+            lambda: weighed(lambda loss: loss),
+            lambda: weighed(lambda loss: loss.detach()),
+            "bytes kept per step",
+            f"3 layers of 256, batches of {size.number}",
         )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import ClassVar
+from math import sqrt
+from typing import Any, ClassVar
 
 from memlint.analysis.attention import Attention, attention
 from memlint.analysis.attention_sizes import is_chunked, is_learned, is_short
@@ -15,6 +16,8 @@ from memlint.analysis.fused_attention import is_meant, may_be_naive, replacement
 from memlint.analysis.shown import shown
 from memlint.analysis.uses import uses_in
 from memlint.analysis.weights_path import outputs_only
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size, Weighed
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 from memlint.tracer.operands import spell
@@ -109,7 +112,7 @@ class NaiveAttention(Rule):
     where nothing but a factor lies between the products. Or compare the peak of allocated memory
     (`torch.cuda.max_memory_allocated`) of one step, and its time, for the longest sequence that is
     used. A profile shows `aten::_softmax` on a tensor of shape (batch, heads, queries, keys)
-    between two matrix products.
+    between two matrix products. `memlint bench naive-attention` measures it on your machine.
 
     ## References
 
@@ -194,6 +197,94 @@ class NaiveAttention(Rule):
             claims=(FuseAttention(attention),) if attention.before is not None else (),
             totals=", {nbytes_a_step} a step",
         )
+
+    @bench(
+        "computes the attention of 4 heads of width 64",
+        as_is="softmax(q @ k.T / d) @ v",
+        alternative="scaled_dot_product_attention(q, k, v)",
+        needs=("torch",),
+        sizes=Sizes("positions", quick=512, full=(128, 512, 2048)),
+        dtypes=("float32", "bfloat16", "float16"),
+    )
+    def bench_time(self, size: Size) -> Pair:
+        """Without a mask."""
+        from torch.nn.functional import scaled_dot_product_attention
+
+        def operands() -> tuple[Any, ...]:
+            return _heads(size)
+
+        what = f"{size.dtype}, 1 x 4 x {size.number} x 64"
+        return Pair(_written_out, scaled_dot_product_attention, operands, what, settle=size.settle)
+
+    @bench(
+        "computes the attention of 4 heads of width 64 to earlier positions",
+        as_is="with masked_fill",
+        alternative="scaled_dot_product_attention with is_causal=True",
+        needs=("torch",),
+        sizes=Sizes("positions", quick=512, full=(128, 512, 2048)),
+        dtypes=("float32", "bfloat16", "float16"),
+        quick=False,
+    )
+    def bench_causal(self, size: Size) -> Pair:
+        """With a causal mask, which is made once."""
+        import torch
+
+        def masked(q: Any, k: Any, v: Any, later: Any) -> Any:
+            return _written_out(q, k, v, later)
+
+        def fused(q: Any, k: Any, v: Any, later: Any) -> Any:
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+        def operands() -> tuple[Any, ...]:
+            shape = (size.number, size.number)
+            later = torch.ones(shape, dtype=torch.bool, device=size.device).triu(1)
+            return (*_heads(size), later)
+
+        what = f"{size.dtype}, 1 x 4 x {size.number} x 64, causal"
+        return Pair(masked, fused, operands, what, settle=size.settle)
+
+    @bench(
+        "computes the attention of 4 heads of width 64 in training",
+        as_is="softmax(q @ k.T / d) @ v",
+        alternative="scaled_dot_product_attention(q, k, v)",
+        needs=("torch",),
+        sizes=Sizes("positions", quick=512, full=(128, 512, 2048)),
+        dtypes=("float32", "bfloat16", "float16"),
+    )
+    def bench_memory(self, size: Size) -> Weighed:
+        """What is kept for the backward pass, beside queries, keys and values."""
+        from torch.nn.functional import scaled_dot_product_attention
+
+        from memlint.bench.saved import SavedTensors
+
+        heads = tuple(one.requires_grad_() for one in _heads(size))
+
+        def weighed(attend: Any) -> float:
+            saved = SavedTensors()
+            with saved.watching():
+                output = attend(*heads)
+            return float(saved.nbytes(held=[output], besides=heads))
+
+        return Weighed(
+            lambda: weighed(_written_out),
+            lambda: weighed(scaled_dot_product_attention),
+            "bytes held until the backward pass",
+            f"{size.dtype}, 1 x 4 x {size.number} x 64",
+        )
+
+
+def _heads(size: Size) -> tuple[Any, Any, Any]:
+    from memlint.bench.tensors import normal
+
+    q, k, v = (normal(size, 1, 4, size.number, 64, seed=seed) for seed in range(3))
+    return q, k, v
+
+
+def _written_out(q: Any, k: Any, v: Any, masked: Any = None) -> Any:
+    scores = q @ k.transpose(-2, -1) / sqrt(q.shape[-1])
+    if masked is not None:
+        scores = scores.masked_fill(masked, float("-inf"))
+    return scores.softmax(-1) @ v
 
 
 def _fix(product: Called, found: Attention) -> DraftFix | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from memlint.analysis.chains import MATMUL, PRODUCT, operation_of, short
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
@@ -21,6 +21,8 @@ from memlint.analysis.places.one_hot import may_multiply, may_multiply_elsewhere
 from memlint.analysis.shown import shown
 from memlint.analysis.uses import Uses, attributes_set, uses_in
 from memlint.analysis.values import Absent, Value
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 from memlint.source.model import Source
@@ -88,8 +90,8 @@ class OnehotMatmul(Rule):
 
     ## How to confirm
 
-    Compare the peak memory of both forms; the one-hot matrix takes
-    `indices * classes * 12` bytes with its cast to float32.
+    Compare the peak memory of both forms; the one-hot matrix takes `indices * classes * 12` bytes
+    with its cast to float32. `memlint bench onehot-matmul` measures it on your machine.
 
     ## References
 
@@ -174,6 +176,35 @@ class OnehotMatmul(Rule):
             related=[Related(found.maker.node, "the one-hot matrix is made here")],
             fix=fix,
         )
+
+    @bench(
+        "looks 512 rows of 128 numbers up in a table",
+        as_is="F.one_hot(i, n).to(table.dtype) @ table",
+        alternative="F.embedding(i, table)",
+        needs=("torch",),
+        sizes=Sizes("rows of the table", quick=1000, full=(16, 128, 1000, 4000)),
+        dtypes=("float32", "bfloat16", "float64"),
+    )
+    def bench(self, size: Size) -> Pair:
+        """A product with a one-hot matrix, and a lookup."""
+        import torch
+        import torch.nn.functional as F  # noqa: N812 - as everyone calls it
+
+        from memlint.bench.tensors import normal
+
+        def product(indices: Any, table: Any) -> Any:
+            return F.one_hot(indices, size.number).to(table.dtype) @ table
+
+        def lookup(indices: Any, table: Any) -> Any:
+            return F.embedding(indices, table)
+
+        def operands() -> tuple[Any, ...]:
+            generator = torch.Generator().manual_seed(1)
+            indices = torch.randint(size.number, (512,), generator=generator)
+            return indices.to(size.device), normal(size, size.number, 128)
+
+        what = f"{size.dtype}, 512 rows of {size.number}"
+        return Pair(product, lookup, operands, what, settle=size.settle)
 
 
 def _is_weighted(other: Value) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from memlint.analysis.chains import mades, operation_of, short
 from memlint.analysis.events import Called
@@ -12,6 +12,8 @@ from memlint.analysis.pairwise import difference, is_small
 from memlint.analysis.places.pairwise import DIFFERENCE, NEW_AXIS, may_sum_columns
 from memlint.analysis.shown import shown
 from memlint.analysis.values import Made, Tensor, alternatives
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 from memlint.source.model import Source
@@ -69,7 +71,8 @@ class PairwiseBroadcast(Rule):
 
     ## How to confirm
 
-    Compare the peak of memory of both forms; the temporary takes N x M x D numbers.
+    Compare the peak of memory of both forms; the temporary takes N x M x D numbers. `memlint bench
+    pairwise-broadcast` measures it on your machine.
 
     ## References
 
@@ -115,6 +118,32 @@ class PairwiseBroadcast(Rule):
             related=[Related(pairs.node, "the temporary is made here")],
             fix=_fix(call, made, pairs, call.source) if torch else None,
         )
+
+    @bench(
+        "computes the squared distances of all pairs of rows, of 64 columns",
+        as_is="((a[:, None] - b[None]) ** 2).sum(-1)",
+        alternative="torch.cdist(a, b) ** 2",
+        needs=("torch",),
+        sizes=Sizes("rows of each", quick=128, full=(16, 128, 512)),
+        dtypes=("float32", "float64"),
+    )
+    def bench(self, size: Size) -> Pair:
+        """All differences in memory, and none."""
+        import torch
+
+        from memlint.bench.tensors import normal
+
+        def broadcast(a: Any, b: Any) -> Any:
+            return ((a[:, None] - b[None]) ** 2).sum(-1)
+
+        def computed(a: Any, b: Any) -> Any:
+            return torch.cdist(a, b) ** 2
+
+        def operands() -> tuple[Any, ...]:
+            return normal(size, size.number, 64), normal(size, size.number, 64, seed=1)
+
+        what = f"{size.dtype}, {size.number} x {size.number} pairs of 64"
+        return Pair(broadcast, computed, operands, what, settle=size.settle)
 
 
 def _lib(pairs: Made) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.parts import Part, parts_of
 from memlint.analysis.places.saved_part import may_save_part
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Instance, Object, Unknown, Value, alternatives
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Size, Weighed
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
 
@@ -84,6 +87,7 @@ class SaveViewStorage(Rule):
     ## How to confirm
 
     Compare `x.untyped_storage().nbytes()` with `x.nbytes`, or look at the size of the file.
+    `memlint bench save-view-storage` measures it on your machine.
 
     ## References
 
@@ -158,6 +162,35 @@ class SaveViewStorage(Rule):
                 return False
         return self._processes and all(
             _looks_like_queue(one, called) for one in alternatives(receiver)
+        )
+
+    @bench(
+        "saves ten rows of a table with 64 columns of float32",
+        as_is="torch.save(table[:10], file)",
+        alternative="torch.save(table[:10].clone(), file)",
+        needs=("torch",),
+        sizes=Sizes("rows of the table", quick=10_000, full=(10, 100, 10_000, 160_000)),
+    )
+    def bench(self, size: Size) -> Weighed:
+        """The sizes of the files."""
+        import io
+
+        import torch
+
+        from memlint.bench.tensors import normal
+
+        table = normal(size, size.number, 64)
+
+        def written(rows: Any) -> float:
+            file = io.BytesIO()
+            torch.save(rows, file)
+            return float(file.getbuffer().nbytes)
+
+        return Weighed(
+            lambda: written(table[:10]),
+            lambda: written(table[:10].clone()),
+            "bytes of the file",
+            f"10 of {size.number} rows",
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
@@ -14,6 +14,8 @@ from memlint.analysis.methods import from_method
 from memlint.analysis.places.permuted import PERMUTED, goes_elsewhere, may_densify, may_hand_on
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Made, Ref, Tensor, Unknown, alternatives
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule, Word
 from memlint.source.model import Source
@@ -133,7 +135,8 @@ class ChannelsLastMismatch(Rule):
 
     Print `y.is_contiguous(memory_format=torch.channels_last)` before and after the operation, or
     look for `nchwToNhwc` kernels and `aten::clone` in a profile. `memlint trace` reports operations
-    that lose the format and convolutions that copy their input or weight in each call.
+    that lose the format and convolutions that copy their input or weight in each call. `memlint
+    bench channels-last-mismatch` measures it on your machine.
 
     ## References
 
@@ -265,6 +268,43 @@ class ChannelsLastMismatch(Rule):
             2 * operand.array.nbytes * count,
             claims=(Claim(operation, (index,), uses, form=CHANNELS_LAST),),
         )
+
+    @bench(
+        "runs four convolutions whose weights and images are channels_last",
+        as_is="conv(x).relu().contiguous()",
+        alternative="conv(x).relu()",
+        needs=("torch",),
+        sizes=Sizes("rows and columns of the images", quick=28, full=(14, 28, 56, 112)),
+        dtypes=("float32", "bfloat16", "float16"),
+    )
+    def bench(self, size: Size) -> Pair:
+        """Back to NCHW after each convolution, against the format that it has."""
+        import torch
+        import torch.nn.functional as F  # noqa: N812 - as everyone calls it
+
+        from memlint.bench.tensors import normal
+
+        def losing(images: Any, weights: Any) -> Any:
+            with torch.no_grad():
+                for weight in weights:
+                    images = F.conv2d(images, weight, padding=1).relu().contiguous()
+            return images
+
+        def keeping(images: Any, weights: Any) -> Any:
+            with torch.no_grad():
+                for weight in weights:
+                    images = F.conv2d(images, weight, padding=1).relu()
+            return images
+
+        def operands() -> tuple[Any, ...]:
+            images = normal(size, 2, 64, size.number, size.number)
+            weights = [normal(size, 64, 64, 3, 3, seed=seed) / 24 for seed in range(4)]
+            layout = torch.channels_last
+            converted = tuple(one.contiguous(memory_format=layout) for one in weights)
+            return images.contiguous(memory_format=layout), converted
+
+        what = f"{size.dtype}, 2 x 64 x {size.number} x {size.number}"
+        return Pair(losing, keeping, operands, what, settle=size.settle)
 
 
 def _keeping(lost: LostFormat) -> Claim:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Severity
 from memlint.layout import stride_order
 from memlint.rule import Rule
@@ -68,6 +71,7 @@ class MixedLayoutOperands(Rule):
     ## How to confirm
 
     The finding is a confirmation: the operation was replayed as it ran and with dense operands.
+    `memlint bench mixed-layout-operands` measures it on your machine.
 
     ## References
 
@@ -106,6 +110,36 @@ class MixedLayoutOperands(Rule):
             related=((born, "its axes are exchanged here"),) if born is not None else (),
             claims=(Claim(operation, odd, operation.uses),),
         )
+
+    @bench(
+        "adds two matrices; the copy that makes the second dense is charged to each use",
+        as_is="the second one transposed",
+        alternative="both row-major",
+        needs=("torch",),
+        sizes=Sizes("rows and columns", quick=1024, full=(128, 512, 1024, 2048, 4096)),
+        dtypes=("float32", "bfloat16", "float64"),
+    )
+    def bench(self, size: Size) -> Pair:
+        """A sum across the order of one of its operands."""
+        from memlint.bench.tensors import normal
+
+        number = size.number
+
+        def mixed(a: Any, turned: Any, dense: Any) -> Any:
+            return a + turned
+
+        def alike(a: Any, turned: Any, dense: Any) -> Any:
+            return a + dense
+
+        def made_dense(a: Any, turned: Any, dense: Any) -> Any:
+            return turned.contiguous()
+
+        def operands() -> tuple[Any, ...]:
+            turned = normal(size, number, number, seed=1).t()
+            return normal(size, number, number), turned, turned.contiguous()
+
+        what = f"{size.dtype}, {number} x {number}"
+        return Pair(mixed, alike, operands, what, conversion=made_dense, settle=size.settle)
 
 
 def _order(operand: Operand) -> tuple[int, ...]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from memlint.analysis.edits import followed_by
 from memlint.analysis.events import Convolution, ModelPlaced, Transfer, Use
 from memlint.analysis.places.model import moves_model
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
 from memlint.tracer.chains import is_nchw, is_nhwc
@@ -102,8 +105,8 @@ class NchwConv(Rule):
 
     ## How to confirm
 
-    Look for kernels named `nchwToNhwc` in a profile of one step, or time the step with and
-    without the conversion.
+    Look for kernels named `nchwToNhwc` in a profile of one step, or time the step with and without
+    the conversion. `memlint bench nchw-conv` measures it on your machine.
 
     ## References
 
@@ -223,6 +226,60 @@ class NchwConv(Rule):
             conversion.steps,
             0,
         )
+
+    @bench(
+        "runs four convolutions; the rule speaks of tensor cores, on a CPU the gain differs",
+        as_is="weights in NCHW",
+        alternative="weights in channels_last",
+        needs=("torch", "bfloat16"),
+        sizes=Sizes("rows and columns of the images", quick=28, full=(14, 28, 56, 112)),
+        dtypes=("bfloat16", "float16"),
+    )
+    def bench_low_precision(self, size: Size) -> Pair:
+        """In a tensor-core precision, on what the run's device has of it."""
+        return _convolutions(size)
+
+    @bench(
+        "runs four convolutions in full precision, of which the rule does not speak",
+        as_is="weights in NCHW",
+        alternative="weights in channels_last",
+        needs=("torch",),
+        sizes=Sizes("rows and columns of the images", quick=28, full=(14, 28, 56, 112)),
+        dtypes=("float32",),
+        quick=False,
+    )
+    def bench_full_precision(self, size: Size) -> Pair:
+        """In float32."""
+        return _convolutions(size)
+
+
+def _convolutions(size: Size) -> Pair:
+    """The images are NCHW for both: weights alone decide in which format is computed."""
+    import torch
+    import torch.nn.functional as F  # noqa: N812 - as everyone calls it
+
+    from memlint.bench.tensors import normal
+
+    def run(images: Any, weights: Any) -> Any:
+        with torch.no_grad():
+            for weight in weights:
+                images = F.conv2d(images, weight, padding=1).relu()
+        return images
+
+    def nchw(images: Any, weights: Any, converted: Any) -> Any:
+        return run(images, weights)
+
+    def channels_last(images: Any, weights: Any, converted: Any) -> Any:
+        return run(images, converted)
+
+    def operands() -> tuple[Any, ...]:
+        weights = tuple(normal(size, 64, 64, 3, 3, seed=seed) / 24 for seed in range(4))
+        converted = tuple(one.contiguous(memory_format=torch.channels_last) for one in weights)
+        return normal(size, 2, 64, size.number, size.number), weights, converted
+
+    where = "the CPU" if size.device == "cpu" else size.device
+    what = f"{size.dtype}, 2 x 64 x {size.number} x {size.number}, on {where}"
+    return Pair(nchw, channels_last, operands, what, settle=size.settle)
 
 
 def _format(convolution: Convolution) -> str:

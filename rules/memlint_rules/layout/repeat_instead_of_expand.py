@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from memlint.analysis.broadcast_uses import read_only_by_broadcast
 from memlint.analysis.chains import integer, mades, operation_of, short
@@ -21,6 +21,8 @@ from memlint.analysis.places.repetition import may_be_needless, repeats_paramete
 from memlint.analysis.shown import shown
 from memlint.analysis.uses import attributes_set, uses_in
 from memlint.analysis.values import Instance, Object
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
 from memlint.source.model import Source
@@ -129,7 +131,7 @@ class RepeatInsteadOfExpand(Rule):
 
     A trace replays the copy and the elementwise operation that takes it against the same operation
     on a view. Or look for `aten::repeat` in a profile with memory, and compare its bytes with those
-    of its only consumer.
+    of its only consumer. `memlint bench repeat-instead-of-expand` measures it on your machine.
 
     ## References
 
@@ -223,6 +225,32 @@ class RepeatInsteadOfExpand(Rule):
             nbytes,
             claims=(ExpandInstead(repeated),) if repeated.taker is not None else (),
         )
+
+    @bench(
+        "adds a row to all rows of a matrix",
+        as_is="x + row.repeat(n, 1)",
+        alternative="x + row.expand(n, -1)",
+        needs=("torch",),
+        sizes=Sizes("rows and columns", quick=1024, full=(64, 256, 1024, 4096)),
+        dtypes=("float32", "bfloat16", "float64"),
+    )
+    def bench(self, size: Size) -> Pair:
+        """A copy of the whole, and a view."""
+        from memlint.bench.tensors import normal
+
+        number = size.number
+
+        def repeated(x: Any, row: Any) -> Any:
+            return x + row.repeat(number, 1)
+
+        def expanded(x: Any, row: Any) -> Any:
+            return x + row.expand(number, -1)
+
+        def operands() -> tuple[Any, ...]:
+            return normal(size, number, number), normal(size, 1, number, seed=1)
+
+        what = f"{size.dtype}, {number} x {number}"
+        return Pair(repeated, expanded, operands, what, settle=size.settle)
 
 
 def _of_numpy(call: Called) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Severity
 from memlint.rule import Rule
 from memlint.tracer.operands import (
@@ -81,6 +84,7 @@ class StridedOperand(Rule):
     ## How to confirm
 
     The finding is a confirmation: the operation was replayed as it ran and with a dense operand.
+    `memlint bench strided-operand` measures it on your machine.
 
     ## References
 
@@ -114,3 +118,81 @@ class StridedOperand(Rule):
             related=((born, "its axes are exchanged here"),) if born is not None else (),
             claims=(Claim(operation, odd, operation.uses),),
         )
+
+    @bench(
+        "looks rows up in a table; the copy that makes it dense is charged to each use",
+        as_is="the table is transposed",
+        alternative="the table is row-major",
+        needs=("torch",),
+        sizes=Sizes("rows and columns of the table", quick=1024, full=(256, 1024, 2048)),
+        dtypes=("float32", "bfloat16", "float64"),
+    )
+    def bench_embedding(self, size: Size) -> Pair:
+        """As many rows as there are."""
+        import torch
+
+        def lookup(table: Any) -> Any:
+            rows = torch.arange(size.number, device=size.device)
+            return torch.nn.functional.embedding(rows, table)
+
+        return _over_rows(lookup, size)
+
+    @bench(
+        "normalizes rows; the copy that makes them dense is charged to each use",
+        as_is="layer_norm of a transposed matrix",
+        alternative="layer_norm of a row-major one",
+        needs=("torch",),
+        sizes=Sizes("rows and columns", quick=1024, full=(256, 1024, 2048)),
+        dtypes=("float32", "bfloat16", "float64"),
+        quick=False,
+    )
+    def bench_layer_norm(self, size: Size) -> Pair:
+        """Each row is read several times."""
+        import torch
+
+        def normalized(x: Any) -> Any:
+            return torch.nn.functional.layer_norm(x, x.shape[-1:])
+
+        return _over_rows(normalized, size)
+
+    @bench(
+        "takes a softmax along rows; the copy that makes them dense is charged to each use",
+        as_is="of a transposed matrix",
+        alternative="of a row-major one",
+        needs=("torch",),
+        sizes=Sizes("rows and columns", quick=1024, full=(256, 1024, 2048)),
+        dtypes=("float32", "bfloat16", "float64"),
+    )
+    def bench_softmax(self, size: Size) -> Pair:
+        """Each row is read several times."""
+        return _over_rows(lambda x: x.softmax(-1), size)
+
+    @bench(
+        "sums up rows; the copy that makes them dense is charged to each use",
+        as_is="of a transposed matrix",
+        alternative="of a row-major one",
+        needs=("torch",),
+        sizes=Sizes("rows and columns", quick=1024, full=(256, 1024, 2048)),
+        dtypes=("float32", "bfloat16", "float64"),
+        quick=False,
+    )
+    def bench_sum(self, size: Size) -> Pair:
+        """Each number is read once."""
+        return _over_rows(lambda x: x.sum(-1), size)
+
+
+def _over_rows(form: Callable[[Any], Any], size: Size) -> Pair:
+    from memlint.bench.tensors import normal
+
+    def operands() -> tuple[Any, ...]:
+        turned = normal(size, size.number, size.number).t()
+        return turned, turned.contiguous()
+
+    return Pair(
+        lambda turned, dense: form(turned),
+        lambda turned, dense: form(dense),
+        operands,
+        f"{size.dtype}, {size.number} x {size.number}",
+        conversion=lambda turned, dense: turned.contiguous(),
+        settle=size.settle,
+    )

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 from math import gcd
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from memlint.analysis import axes
 from memlint.analysis.axes.queries import fastest_from_end
@@ -15,6 +15,8 @@ from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.interpreter.calls import BLOCK
 from memlint.analysis.methods import from_method
 from memlint.analysis.values import Instance, Object, Tensor, Unknown, Value, alternatives
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
 from memlint.tracer.operands import (
@@ -131,7 +133,7 @@ class TransposedStream(Rule):
     ## How to confirm
 
     Print `x.stride()` at the first and the last block, and time one forward pass with and without
-    the copy.
+    the copy. `memlint bench transposed-stream` measures it on your machine.
 
     ## References
 
@@ -214,6 +216,40 @@ class TransposedStream(Rule):
             related=tuple((site, "is taken here") for site in sorted(places)[:MOST_PLACES]),
             claims=(Claim(main.operation, main.dense, rounds, parts),),
         )
+
+    @bench(
+        "runs a stack of residual blocks on the tokens of an image",
+        as_is="x.flatten(2).transpose(1, 2)",
+        alternative="x.flatten(2).transpose(1, 2).contiguous()",
+        needs=("torch",),
+        sizes=Sizes("blocks", quick=4, full=(1, 4, 12)),
+        dtypes=("float32", "bfloat16", "float16"),
+    )
+    def bench(self, size: Size) -> Pair:
+        """Normalization, linear layer and GELU in each block; the copy is part of the time."""
+        import torch
+        import torch.nn.functional as F  # noqa: N812 - as everyone calls it
+
+        from memlint.bench.tensors import normal
+
+        def stack(x: Any, weights: Any) -> Any:
+            with torch.no_grad():
+                for weight in weights:
+                    x = x + F.gelu(F.linear(F.layer_norm(x, x.shape[-1:]), weight))
+            return x
+
+        def transposed(features: Any, weights: Any) -> Any:
+            return stack(features.flatten(2).transpose(1, 2), weights)
+
+        def dense(features: Any, weights: Any) -> Any:
+            return stack(features.flatten(2).transpose(1, 2).contiguous(), weights)
+
+        def operands() -> tuple[Any, ...]:
+            weights = (normal(size, 192, 192, seed=1 + seed) / 14 for seed in range(size.number))
+            return normal(size, 4, 192, 14, 14), tuple(weights)
+
+        what = f"{size.dtype}, 4 x 196 tokens of 192, {size.number} blocks"
+        return Pair(transposed, dense, operands, what, settle=size.settle)
 
 
 def _transposed(value: Value) -> Tensor | None:

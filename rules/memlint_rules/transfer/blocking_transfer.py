@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import Any
 
 from memlint.analysis.batches import LOADERS_THAT_FEED_CUDA
 from memlint.analysis.blocking import gives_tensors, is_pinned, is_written, needs_pinning
@@ -11,6 +12,8 @@ from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import LoaderBuilt, ProgramStart, Transfer
 from memlint.analysis.shown import short_text
 from memlint.analysis.uses import uses_in
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Severity
 from memlint.rule import Draft, DraftFix, Related, Rule
 from memlint.source.model import Source
@@ -85,7 +88,8 @@ class BlockingTransfer(Rule):
     ## How to confirm
 
     In a profile, look for `cudaStreamSynchronize` right after the host-to-device copies, and
-    compare the time of a step with and without `non_blocking=True`.
+    compare the time of a step with and without `non_blocking=True`. `memlint bench
+    blocking-transfer` measures it on your machine, where it has a CUDA device.
 
     ## References
 
@@ -163,6 +167,39 @@ class BlockingTransfer(Rule):
             operation.steps,
             move.source.array.nbytes * operation.count,
         )
+
+    @bench(
+        "moves pinned batches to the device and computes with each",
+        as_is="batch.to(device)",
+        alternative="batch.to(device, non_blocking=True)",
+        needs=("cuda",),
+        sizes=Sizes("rows of a batch", quick=1024, full=(64, 1024, 16384)),
+    )
+    def bench(self, size: Size) -> Pair:
+        """Four steps of sixteen small layers: there is work that the host could queue."""
+        from memlint.bench.tensors import normal, on_host
+
+        def steps(batches: Any, weight: Any, *, non_blocking: bool) -> Any:
+            results = []
+            for batch in batches:
+                x = batch.to(size.device, non_blocking=non_blocking)
+                for _ in range(16):
+                    x = (x @ weight).relu()
+                results.append(x.sum())
+            return tuple(results)
+
+        def waiting(batches: Any, weight: Any) -> Any:
+            return steps(batches, weight, non_blocking=False)
+
+        def going_on(batches: Any, weight: Any) -> Any:
+            return steps(batches, weight, non_blocking=True)
+
+        def operands() -> tuple[Any, ...]:
+            batches = [on_host(size.number, 256, seed=seed).pin_memory() for seed in range(4)]
+            return tuple(batches), normal(size, 256, 256) / 16
+
+        what = f"float32, 4 batches of {size.number} x 256"
+        return Pair(waiting, going_on, operands, what, settle=size.settle)
 
 
 def _related(loader: LoaderBuilt) -> list[Related]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.places.moved import moves_what_it_widens
 from memlint.analysis.shown import shown
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.widening import Widening, moved_first, widening_of
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
 from memlint.tracer.operands import ITEMSIZES, is_large, megabytes, move_of
@@ -83,7 +86,8 @@ class CastBeforeTransfer(Rule):
     ## How to confirm
 
     In a profile, look at the bytes of the host-to-device copy, and at the `aten::to` or
-    `aten::_to_copy` on the CPU just before it.
+    `aten::_to_copy` on the CPU just before it. `memlint bench cast-before-transfer` measures it on
+    your machine, where it has a CUDA device.
 
     ## References
 
@@ -153,6 +157,78 @@ class CastBeforeTransfer(Rule):
             saved * operation.count,
             related=((operation.site, "it is moved here"),),
         )
+
+    @bench(
+        "moves uint8 images to the device as float32",
+        as_is="images.float().to(device)",
+        alternative="images.to(device).float()",
+        needs=("cuda",),
+        sizes=Sizes("images", quick=16, full=(1, 16, 64, 256)),
+    )
+    def bench_images(self, size: Size) -> Pair:
+        """Four times the bytes."""
+
+        def wide(images: Any) -> Any:
+            return images.float().to(size.device)
+
+        def narrow(images: Any) -> Any:
+            return images.to(size.device).float()
+
+        return _images(wide, narrow, size)
+
+    @bench(
+        "moves uint8 images to the device as float32, in one call",
+        as_is="images.to(device, torch.float32)",
+        alternative="images.to(device).float()",
+        needs=("cuda",),
+        sizes=Sizes("images", quick=16, full=(1, 16, 64, 256)),
+        quick=False,
+    )
+    def bench_one_call(self, size: Size) -> Pair:
+        """Where torch chooses on which side it converts."""
+        import torch
+
+        def in_one_call(images: Any) -> Any:
+            return images.to(size.device, torch.float32)
+
+        def narrow(images: Any) -> Any:
+            return images.to(size.device).float()
+
+        return _images(in_one_call, narrow, size)
+
+    @bench(
+        "moves int32 indices to the device as int64",
+        as_is="indices.long().to(device)",
+        alternative="indices.to(device).long()",
+        needs=("cuda",),
+        sizes=Sizes("indices", quick=1 << 18, full=(1 << 10, 1 << 18, 1 << 24)),
+    )
+    def bench_indices(self, size: Size) -> Pair:
+        """Twice the bytes."""
+        import torch
+
+        def wide(indices: Any) -> Any:
+            return indices.long().to(size.device)
+
+        def narrow(indices: Any) -> Any:
+            return indices.to(size.device).long()
+
+        def operands() -> tuple[Any, ...]:
+            return (torch.arange(size.number, dtype=torch.int32),)
+
+        return Pair(wide, narrow, operands, f"{size.number} indices", settle=size.settle)
+
+
+def _images(as_is: Any, alternative: Any, size: Size) -> Pair:
+    import torch
+
+    def operands() -> tuple[Any, ...]:
+        generator = torch.Generator().manual_seed(0)
+        shape = (size.number, 3, 224, 224)
+        return (torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator),)
+
+    what = f"uint8, {size.number} x 3 x 224 x 224"
+    return Pair(as_is, alternative, operands, what, settle=size.settle)
 
 
 def _message(found: Widening) -> str:

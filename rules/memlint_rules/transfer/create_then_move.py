@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from memlint.analysis.births import MOVES, Birth, birth_of, made_there, names_device
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.places.moved import moves_what_it_makes
 from memlint.analysis.uses import Uses, uses_in
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Severity
 from memlint.rule import Draft, DraftFix, Needs, Rule
 from memlint.tracer.operands import FACTORIES, megabytes, move_of
@@ -91,7 +94,8 @@ class CreateThenMove(Rule):
     ## How to confirm
 
     Look for copies from host to device in a profile whose source was made by `aten::zeros`,
-    `aten::randn` or `aten::arange` just before.
+    `aten::randn` or `aten::arange` just before. `memlint bench create-then-move` measures it on
+    your machine, where it has a CUDA device.
 
     ## References
 
@@ -159,6 +163,46 @@ class CreateThenMove(Rule):
             nbytes,
             related=((operation.site, "it is moved here"),),
         )
+
+    @bench(
+        "makes a tensor of zeros for the device",
+        as_is="torch.zeros(n).to(device)",
+        alternative="torch.zeros(n, device=device)",
+        needs=("cuda",),
+        sizes=Sizes("elements", quick=1 << 18, full=(1 << 10, 1 << 18, 1 << 24)),
+    )
+    def bench_zeros(self, size: Size) -> Pair:
+        """Numbers that are the same on every device."""
+        import torch
+
+        def on_the_host() -> Any:
+            return torch.zeros(size.number).to(size.device)
+
+        def on_the_device() -> Any:
+            return torch.zeros(size.number, device=size.device)
+
+        what = f"float32, {size.number} elements"
+        return Pair(on_the_host, on_the_device, tuple, what, settle=size.settle)
+
+    @bench(
+        "makes a tensor of random numbers for the device",
+        as_is="torch.randn(n).to(device)",
+        alternative="torch.randn(n, device=device)",
+        needs=("cuda",),
+        sizes=Sizes("elements", quick=1 << 18, full=(1 << 10, 1 << 18, 1 << 22)),
+    )
+    def bench_random(self, size: Size) -> Pair:
+        """Random numbers, which each device draws in its own way."""
+        import torch
+
+        def on_the_host() -> Any:
+            return torch.randn(size.number).to(size.device)
+
+        def on_the_device() -> Any:
+            return torch.randn(size.number, device=size.device)
+
+        what = f"float32, {size.number} elements"
+        return Pair(on_the_host, on_the_device, tuple, what, comparable=False, settle=size.settle)
 
 
 def _under_device(move: Called) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from memlint.analysis.batches import LOADERS_THAT_FEED_CUDA
 from memlint.analysis.blocking import needs_pinning
@@ -16,6 +17,8 @@ from memlint.analysis.values import (
     leaves,
     may_be,
 )
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Related, Rule
 from memlint.tracer.operands import LEAST_BYTES, is_large, megabytes, move_of, spell
@@ -102,9 +105,10 @@ class MissingPinMemory(Rule):
 
     ## How to confirm
 
-    Look at `batch.is_pinned()` right before the copy, and at the "Pageable" host-to-device
-    copies in a profile. Batches below some 64 KiB, or copies that take less than one per cent
-    of the step, are not worth a change.
+    Look at `batch.is_pinned()` right before the copy, and at the "Pageable" host-to-device copies
+    in a profile. Batches below some 64 KiB, or copies that take less than one per cent of the step,
+    are not worth a change. `memlint bench missing-pin-memory` measures it on your machine, where it
+    has a CUDA device.
 
     ## References
 
@@ -178,6 +182,30 @@ class MissingPinMemory(Rule):
             copies.steps,
             copies.nbytes,
         )
+
+    @bench(
+        "copies a batch to the device: what a loader's thread saves the main one",
+        as_is="from pageable memory",
+        alternative="from pinned memory",
+        needs=("cuda",),
+        sizes=Sizes("images in the batch", quick=16, full=(1, 16, 64, 256)),
+    )
+    def bench(self, size: Size) -> Pair:
+        """A batch of images; pinning it is not part of the comparison."""
+        from memlint.bench.tensors import on_host
+
+        def from_pageable(pageable: Any, pinned: Any) -> Any:
+            return pageable.to(size.device, non_blocking=True)
+
+        def from_pinned(pageable: Any, pinned: Any) -> Any:
+            return pinned.to(size.device, non_blocking=True)
+
+        def operands() -> tuple[Any, ...]:
+            batch = on_host(size.number, 3, 224, 224)
+            return batch, batch.pin_memory()
+
+        what = f"float32, {size.number} x 3 x 224 x 224"
+        return Pair(from_pageable, from_pinned, operands, what, settle=size.settle)
 
 
 def _without_workers(loader: LoaderBuilt) -> bool:

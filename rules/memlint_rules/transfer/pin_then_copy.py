@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import Any
 
 from memlint.analysis.blocking import batch_of
 from memlint.analysis.events import Called, Enclosing, LoaderBuilt, ProgramStart
@@ -20,6 +21,8 @@ from memlint.analysis.values import (
     loaders_of,
     made_of,
 )
+from memlint.bench.declare import Sizes, bench
+from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 from memlint.source.model import Source
@@ -84,8 +87,9 @@ class PinThenCopy(Rule):
 
     ## How to confirm
 
-    Time the loop with and without the call. In a profile, `aten::pin_memory` and
-    `cudaHostAlloc` stand on the main thread before each copy.
+    Time the loop with and without the call. In a profile, `aten::pin_memory` and `cudaHostAlloc`
+    stand on the main thread before each copy. `memlint bench pin-then-copy` measures it on your
+    machine, where it has a CUDA device.
 
     ## References
 
@@ -143,6 +147,29 @@ class PinThenCopy(Rule):
             related=[Related(loop.loop.node, "the loop over the batches")],
             fix=_fix(pin, move.source),
         )
+
+    @bench(
+        "copies a pageable batch to the device",
+        as_is="batch.pin_memory().to(device, non_blocking=True)",
+        alternative="batch.to(device, non_blocking=True)",
+        needs=("cuda",),
+        sizes=Sizes("images in the batch", quick=16, full=(1, 16, 64, 256)),
+    )
+    def bench(self, size: Size) -> Pair:
+        """A batch of images, pinned when it is needed or not at all."""
+        from memlint.bench.tensors import on_host
+
+        def pinning(batch: Any) -> Any:
+            return batch.pin_memory().to(size.device, non_blocking=True)
+
+        def plain(batch: Any) -> Any:
+            return batch.to(size.device, non_blocking=True)
+
+        def operands() -> tuple[Any, ...]:
+            return (on_host(size.number, 3, 224, 224),)
+
+        what = f"float32, {size.number} x 3 x 224 x 224"
+        return Pair(pinning, plain, operands, what, settle=size.settle)
 
 
 def _pinned_by(move: Called) -> Made | None:
