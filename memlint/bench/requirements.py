@@ -32,9 +32,12 @@ def _no_bfloat16() -> str:
         return why
     import torch
 
-    if torch.cuda.is_available() or torch.ops.mkldnn._is_mkldnn_bf16_supported():
+    if torch.cuda.is_available():
         return ""
-    return "torch has no convolutions of low precision for this CPU"
+    # Older versions of torch have no such function.
+    known: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
+    has_it = any("bf16" in name and there for name, there in known.items())
+    return "" if has_it else "this CPU has no instructions for bfloat16, as far as torch tells"
 
 
 def _one_cpu() -> str:

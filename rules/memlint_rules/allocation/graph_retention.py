@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -338,15 +338,16 @@ class GraphRetention(Rule):
         weights = [normal(size, 256, 256, seed=seed).requires_grad_() for seed in range(3)]
         batch = normal(size, size.number, 256)
 
-        def weighed(kept_of: Any) -> float:
+        def loss() -> Any:
+            x = batch
+            for weight in weights:
+                x = (x @ weight).relu()
+            return x.square().mean()
+
+        def weighed(kept_of: Callable[[Any], Any]) -> float:
             saved = SavedTensors()
-            losses = []
             with saved.watching():
-                for _ in range(steps):
-                    x = batch
-                    for weight in weights:
-                        x = (x @ weight).relu()
-                    losses.append(kept_of(x.square().mean()))
+                losses = [kept_of(loss()) for _ in range(steps)]
             return saved.nbytes(held=losses, besides=(batch, *weights)) / steps
 
         return Weighed(

@@ -113,8 +113,8 @@ class MixedLayoutOperands(Rule):
 
     @bench(
         "adds two matrices; the copy that makes the second dense is charged to each use",
-        as_is="the second one transposed",
-        alternative="both row-major",
+        as_is="a row-major and a transposed matrix",
+        alternative="two row-major matrices",
         needs=("torch",),
         sizes=Sizes("rows and columns", quick=1024, full=(128, 512, 1024, 2048, 4096)),
         dtypes=("float32", "bfloat16", "float64"),

@@ -121,8 +121,8 @@ class StridedOperand(Rule):
 
     @bench(
         "looks rows up in a table; the copy that makes it dense is charged to each use",
-        as_is="the table is transposed",
-        alternative="the table is row-major",
+        as_is="embedding from a transposed table",
+        alternative="embedding from a row-major one",
         needs=("torch",),
         sizes=Sizes("rows and columns of the table", quick=1024, full=(256, 1024, 2048)),
         dtypes=("float32", "bfloat16", "float64"),
@@ -157,8 +157,8 @@ class StridedOperand(Rule):
 
     @bench(
         "takes a softmax along rows; the copy that makes them dense is charged to each use",
-        as_is="of a transposed matrix",
-        alternative="of a row-major one",
+        as_is="softmax of a transposed matrix",
+        alternative="softmax of a row-major one",
         needs=("torch",),
         sizes=Sizes("rows and columns", quick=1024, full=(256, 1024, 2048)),
         dtypes=("float32", "bfloat16", "float64"),
@@ -169,8 +169,8 @@ class StridedOperand(Rule):
 
     @bench(
         "sums up rows; the copy that makes them dense is charged to each use",
-        as_is="of a transposed matrix",
-        alternative="of a row-major one",
+        as_is="row sums of a transposed matrix",
+        alternative="row sums of a row-major one",
         needs=("torch",),
         sizes=Sizes("rows and columns", quick=1024, full=(256, 1024, 2048)),
         dtypes=("float32", "bfloat16", "float64"),
