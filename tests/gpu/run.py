@@ -4,18 +4,26 @@
 Each program of :mod:`tests.gpu.cases` is run as it is and with its safe fixes, several times,
 and must give the same values, dtypes, shapes and devices; one that races with the device is
 compared with what the host gives.  A trace of each program of :mod:`tests.gpu.traced_programs`
-must tell what is marked there and nothing else.  Exits with 1 if one does not, and with 2 where
-there is no CUDA device.
+must tell what is marked there and nothing else.  Last, the benches of all rules that use torch are
+run there, as ``memlint bench --device cuda`` does: their ratios are printed, and decide nothing.
+Exits with 1 if a program does not do what it must or a bench fails, and with 2 where there is no
+CUDA device.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from memlint.bench.collect import rule_benches
+from memlint.bench.plan import Plan
+from memlint.bench.quantities import amount, interval, ratio
+from memlint.bench.results import Outcome
+from memlint.bench.run import Benches, run_benches
 from memlint.findings import Applicability
+from memlint.linter.rules import all_rules
 from tests.gpu.cases import CASES, Case
 from tests.gpu.traced_programs import differences, on_a_device
 from tests.rules.linting import fixed, found
@@ -59,10 +67,33 @@ def difference(before: Sequence[torch.Tensor], after: Sequence[torch.Tensor]) ->
     return ""
 
 
+def measured(device: str, budget: float) -> Iterator[Outcome]:
+    """The outcomes of the benches that use torch, within so many seconds."""
+    chosen = [
+        one
+        for one in rule_benches(all_rules().rules.values())
+        if {"torch", "cuda"} & set(one.declared.needs) and one.declared.quick
+    ]
+    return run_benches(Benches(tuple(chosen), ()), Plan(device=device, budget=budget))
+
+
+def told(outcome: Outcome) -> Iterator[str]:
+    """A line for each comparison of a bench, and for what kept it from being made."""
+    for row in outcome.rows:
+        amounts = f"{amount(row.as_is, row.unit)} / {amount(row.alternative, row.unit)}"
+        ratios = f"{ratio(row.ratio)}x ({interval(row.low, row.high)})"
+        name = " ".join(filter(None, (outcome.name, row.variant)))
+        yield f"{name}: {row.what}: {ratios}, {amounts}, {row.verdict.value}"
+    for why in (outcome.failed, outcome.skipped, *outcome.notes):
+        if why:
+            yield f"{outcome.name}: {why}"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run all cases and print what became of each."""
     parser = argparse.ArgumentParser(prog="python -m tests.gpu.run", description=__doc__)
     parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--budget", type=float, default=150.0, help="seconds for the benches")
     options = parser.parse_args(arguments)
     import torch
 
@@ -82,6 +113,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         wrong = list(differences(program, "cuda"))
         failures += bool(wrong)
         print(f"{program.name}: {', '.join(wrong) or 'told as marked'}")
+    for outcome in measured("cuda", options.budget):
+        failures += bool(outcome.failed)
+        print("\n".join(told(outcome)))
     return int(failures > 0)
 
 

@@ -213,7 +213,7 @@ class ConcatInLoop(Rule):
         as_is="cache = torch.cat([cache, new], dim=2)",
         alternative="a slice of a cache of full length",
         needs=("torch",),
-        sizes=Sizes("steps", quick=128, full=(64, 128, 256, 512)),
+        sizes=Sizes("steps", quick=128, full=(16, 128, 256, 512)),
     )
     def bench_cache(self, size: Size) -> Pair:
         """The whole is needed in each step."""

@@ -201,7 +201,7 @@ class DiagMatmul(Rule):
         as_is="torch.diag(d) @ m",
         alternative="d[:, None] * m",
         needs=("torch",),
-        sizes=Sizes("rows and columns", quick=512, full=(16, 64, 512, 2048)),
+        sizes=Sizes("rows and columns", quick=512, full=(16, 64, 512, 1024)),
         dtypes=("float32", "float64"),
     )
     def bench_scaling(self, size: Size) -> Pair:
@@ -227,7 +227,7 @@ class DiagMatmul(Rule):
         as_is="torch.diag(a @ b.T)",
         alternative="(a * b).sum(-1)",
         needs=("torch",),
-        sizes=Sizes("rows and columns", quick=512, full=(16, 64, 512, 2048)),
+        sizes=Sizes("rows and columns", quick=512, full=(16, 64, 512, 1024)),
         dtypes=("float32", "float64"),
     )
     def bench_diagonal(self, size: Size) -> Pair:

@@ -199,7 +199,7 @@ class NaiveAttention(Rule):
         )
 
     @bench(
-        "computes the attention of 4 heads of width 64",
+        "computes the attention of 2 heads of width 64",
         as_is="softmax(q @ k.T / d) @ v",
         alternative="scaled_dot_product_attention(q, k, v)",
         needs=("torch",),
@@ -213,11 +213,11 @@ class NaiveAttention(Rule):
         def operands() -> tuple[Any, ...]:
             return _heads(size)
 
-        what = f"{size.dtype}, 1 x 4 x {size.number} x 64"
+        what = f"{size.dtype}, 1 x 2 x {size.number} x 64"
         return Pair(_written_out, scaled_dot_product_attention, operands, what, settle=size.settle)
 
     @bench(
-        "computes the attention of 4 heads of width 64 to earlier positions",
+        "computes the attention of 2 heads of width 64 to earlier positions",
         as_is="with masked_fill",
         alternative="scaled_dot_product_attention with is_causal=True",
         needs=("torch",),
@@ -240,11 +240,11 @@ class NaiveAttention(Rule):
             later = torch.ones(shape, dtype=torch.bool, device=size.device).triu(1)
             return (*_heads(size), later)
 
-        what = f"{size.dtype}, 1 x 4 x {size.number} x 64, causal"
+        what = f"{size.dtype}, 1 x 2 x {size.number} x 64, causal"
         return Pair(masked, fused, operands, what, settle=size.settle)
 
     @bench(
-        "computes the attention of 4 heads of width 64 in training",
+        "computes the attention of 2 heads of width 64 in training",
         as_is="softmax(q @ k.T / d) @ v",
         alternative="scaled_dot_product_attention(q, k, v)",
         needs=("torch",),
@@ -269,14 +269,14 @@ class NaiveAttention(Rule):
             lambda: weighed(_written_out),
             lambda: weighed(scaled_dot_product_attention),
             "bytes held until the backward pass",
-            f"{size.dtype}, 1 x 4 x {size.number} x 64",
+            f"{size.dtype}, 1 x 2 x {size.number} x 64",
         )
 
 
 def _heads(size: Size) -> tuple[Any, Any, Any]:
     from memlint.bench.tensors import normal
 
-    q, k, v = (normal(size, 1, 4, size.number, 64, seed=seed) for seed in range(3))
+    q, k, v = (normal(size, 1, 2, size.number, 64, seed=seed) for seed in range(3))
     return q, k, v
 
 

@@ -124,7 +124,7 @@ class PairwiseBroadcast(Rule):
         as_is="((a[:, None] - b[None]) ** 2).sum(-1)",
         alternative="torch.cdist(a, b) ** 2",
         needs=("torch",),
-        sizes=Sizes("rows of each", quick=128, full=(16, 128, 512)),
+        sizes=Sizes("rows of each", quick=128, full=(16, 128, 256)),
         dtypes=("float32", "float64"),
     )
     def bench(self, size: Size) -> Pair:

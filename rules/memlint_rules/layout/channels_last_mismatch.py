@@ -297,13 +297,13 @@ class ChannelsLastMismatch(Rule):
             return images
 
         def operands() -> tuple[Any, ...]:
-            images = normal(size, 2, 64, size.number, size.number)
+            images = normal(size, 1, 64, size.number, size.number)
             weights = [normal(size, 64, 64, 3, 3, seed=seed) / 24 for seed in range(4)]
             layout = torch.channels_last
             converted = tuple(one.contiguous(memory_format=layout) for one in weights)
             return images.contiguous(memory_format=layout), converted
 
-        what = f"{size.dtype}, 2 x 64 x {size.number} x {size.number}"
+        what = f"{size.dtype}, 1 x 64 x {size.number} x {size.number}"
         return Pair(losing, keeping, operands, what, settle=size.settle)
 
 

@@ -116,7 +116,7 @@ class MixedLayoutOperands(Rule):
         as_is="a row-major and a transposed matrix",
         alternative="two row-major matrices",
         needs=("torch",),
-        sizes=Sizes("rows and columns", quick=1024, full=(128, 512, 1024, 2048, 4096)),
+        sizes=Sizes("rows and columns", quick=1024, full=(128, 512, 1000, 1024, 2048)),
         dtypes=("float32", "bfloat16", "float64"),
     )
     def bench(self, size: Size) -> Pair:

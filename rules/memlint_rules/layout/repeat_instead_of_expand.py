@@ -231,7 +231,7 @@ class RepeatInsteadOfExpand(Rule):
         as_is="x + row.repeat(n, 1)",
         alternative="x + row.expand(n, -1)",
         needs=("torch",),
-        sizes=Sizes("rows and columns", quick=1024, full=(64, 256, 1024, 4096)),
+        sizes=Sizes("rows and columns", quick=1024, full=(64, 256, 1024, 2048)),
         dtypes=("float32", "bfloat16", "float64"),
     )
     def bench(self, size: Size) -> Pair:

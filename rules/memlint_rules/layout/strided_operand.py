@@ -124,7 +124,7 @@ class StridedOperand(Rule):
         as_is="embedding from a transposed table",
         alternative="embedding from a row-major one",
         needs=("torch",),
-        sizes=Sizes("rows and columns of the table", quick=1024, full=(256, 1024, 2048)),
+        sizes=Sizes("rows and columns of the table", quick=1024, full=(256, 1000, 1024, 2048)),
         dtypes=("float32", "bfloat16", "float64"),
     )
     def bench_embedding(self, size: Size) -> Pair:
@@ -142,7 +142,7 @@ class StridedOperand(Rule):
         as_is="layer_norm of a transposed matrix",
         alternative="layer_norm of a row-major one",
         needs=("torch",),
-        sizes=Sizes("rows and columns", quick=1024, full=(256, 1024, 2048)),
+        sizes=Sizes("rows and columns", quick=1024, full=(256, 1000, 1024, 2048)),
         dtypes=("float32", "bfloat16", "float64"),
         quick=False,
     )
@@ -160,7 +160,7 @@ class StridedOperand(Rule):
         as_is="softmax of a transposed matrix",
         alternative="softmax of a row-major one",
         needs=("torch",),
-        sizes=Sizes("rows and columns", quick=1024, full=(256, 1024, 2048)),
+        sizes=Sizes("rows and columns", quick=1024, full=(256, 1000, 1024, 2048)),
         dtypes=("float32", "bfloat16", "float64"),
     )
     def bench_softmax(self, size: Size) -> Pair:
@@ -172,7 +172,7 @@ class StridedOperand(Rule):
         as_is="row sums of a transposed matrix",
         alternative="row sums of a row-major one",
         needs=("torch",),
-        sizes=Sizes("rows and columns", quick=1024, full=(256, 1024, 2048)),
+        sizes=Sizes("rows and columns", quick=1024, full=(256, 1000, 1024, 2048)),
         dtypes=("float32", "bfloat16", "float64"),
         quick=False,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import gcd
 from typing import Any, ClassVar
@@ -218,38 +218,68 @@ class TransposedStream(Rule):
         )
 
     @bench(
-        "runs a stack of residual blocks on the tokens of an image",
+        "runs four residual blocks of normalization, linear layer and GELU on an image's tokens",
         as_is="x.flatten(2).transpose(1, 2)",
         alternative="x.flatten(2).transpose(1, 2).contiguous()",
         needs=("torch",),
-        sizes=Sizes("blocks", quick=4, full=(1, 4, 12)),
+        sizes=Sizes("rows and columns of the features", quick=16, full=(14, 16, 32, 64)),
         dtypes=("float32", "bfloat16", "float16"),
     )
-    def bench(self, size: Size) -> Pair:
-        """Normalization, linear layer and GELU in each block; the copy is part of the time."""
-        import torch
-        import torch.nn.functional as F  # noqa: N812 - as everyone calls it
+    def bench_linear(self, size: Size) -> Pair:
+        """Little is computed beside the normalizations; the copy is part of the time."""
+        from torch.nn import functional as F  # noqa: N812 - as everyone calls it
 
-        from memlint.bench.tensors import normal
+        def block(x: Any, weight: Any) -> Any:
+            return x + F.gelu(F.linear(F.layer_norm(x, x.shape[-1:]), weight))
 
-        def stack(x: Any, weights: Any) -> Any:
-            with torch.no_grad():
-                for weight in weights:
-                    x = x + F.gelu(F.linear(F.layer_norm(x, x.shape[-1:]), weight))
-            return x
+        return _stack(block, size, "linear layers")
 
-        def transposed(features: Any, weights: Any) -> Any:
-            return stack(features.flatten(2).transpose(1, 2), weights)
+    @bench(
+        "runs four blocks of a transformer, with attention, on an image's tokens",
+        as_is="x.flatten(2).transpose(1, 2)",
+        alternative="x.flatten(2).transpose(1, 2).contiguous()",
+        needs=("torch",),
+        sizes=Sizes("rows and columns of the features", quick=16, full=(14, 16, 32)),
+        dtypes=("float32", "bfloat16", "float16"),
+        quick=False,
+    )
+    def bench_attention(self, size: Size) -> Pair:
+        """The copy is part of the time."""
+        from torch.nn import functional as F  # noqa: N812 - as everyone calls it
 
-        def dense(features: Any, weights: Any) -> Any:
-            return stack(features.flatten(2).transpose(1, 2).contiguous(), weights)
+        def block(x: Any, weight: Any) -> Any:
+            normalized = F.layer_norm(x, x.shape[-1:])
+            heads = normalized.reshape(*x.shape[:2], 4, -1).transpose(1, 2)
+            mixed = F.scaled_dot_product_attention(heads, heads, heads)
+            x = x + F.linear(mixed.transpose(1, 2).flatten(2), weight)
+            return x + F.linear(F.gelu(F.linear(F.layer_norm(x, x.shape[-1:]), weight)), weight)
 
-        def operands() -> tuple[Any, ...]:
-            weights = (normal(size, 192, 192, seed=1 + seed) / 14 for seed in range(size.number))
-            return normal(size, 4, 192, 14, 14), tuple(weights)
+        return _stack(block, size, "attention")
 
-        what = f"{size.dtype}, 4 x 196 tokens of 192, {size.number} blocks"
-        return Pair(transposed, dense, operands, what, settle=size.settle)
+
+def _stack(block: Callable[[Any, Any], Any], size: Size, kind: str) -> Pair:
+    import torch
+
+    from memlint.bench.tensors import normal
+
+    def run(x: Any, weights: Any) -> Any:
+        with torch.no_grad():
+            for weight in weights:
+                x = block(x, weight)
+        return x
+
+    def transposed(features: Any, weights: Any) -> Any:
+        return run(features.flatten(2).transpose(1, 2), weights)
+
+    def dense(features: Any, weights: Any) -> Any:
+        return run(features.flatten(2).transpose(1, 2).contiguous(), weights)
+
+    def operands() -> tuple[Any, ...]:
+        weights = tuple(normal(size, 256, 256, seed=seed) / 16 for seed in range(1, 5))
+        return normal(size, 1, 256, size.number, size.number), weights
+
+    what = f"{kind}, {size.dtype}, {size.number} x {size.number} tokens"
+    return Pair(transposed, dense, operands, what, settle=size.settle)
 
 
 def _transposed(value: Value) -> Tensor | None:
