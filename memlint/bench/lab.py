@@ -27,8 +27,7 @@ class OutOfTime(Exception):  # noqa: N818 - it is no error
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """What is compared and how its two forms are called, for the report; an empty ``device`` is
-    that of the plan."""
+    """What is compared and how its two forms are called, for the report."""
 
     bench: str
     as_is: str
@@ -36,7 +35,6 @@ class Forms:
     variant: str = ""
     size: int = 0
     dtype: str = ""
-    device: str = ""
 
 
 class Lab:
@@ -123,7 +121,7 @@ class Lab:
             unit=unit,
             size=forms.size,
             dtype=forms.dtype,
-            device=forms.device or self.plan.device,
+            device=self.plan.device,
             threads=self.plan.threads,
             as_is=median(one.as_is for one in found),
             alternative=median(one.alternative for one in found),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memlint.bench.declare import Declared
@@ -10,6 +11,8 @@ from memlint.bench.pair import Size
 QUICK_SECONDS = 0.6
 FULL_SECONDS = 2.0
 """Of measuring one comparison, where there is time for it."""
+
+_CPU = "cpu"
 
 SITTINGS = 3
 """How often a comparison is begun anew, with operands made anew: where these happen to lie in
@@ -43,20 +46,17 @@ class Plan:
             numbers: tuple[int, ...] = (self.size,)
         else:
             numbers = declared.sizes.full if self.full else (declared.sizes.quick,)
-        return tuple(
-            Size(number, self.dtype_of(declared), self.device_of(declared), self.threads)
-            for number in numbers
-        )
-
-    def device_of(self, declared: Declared) -> str:
-        """The device that a bench is run on: one that needs CUDA is never run on the CPU, and only
-        torch knows of others than that."""
-        if "cuda" in declared.needs:
-            return self.device if self.device.startswith("cuda") else "cuda"
-        return self.device if "torch" in declared.needs else "cpu"
+        dtype, device = self.dtype_of(declared), self.device_of(declared.needs)
+        return tuple(Size(number, dtype, device, self.threads) for number in numbers)
 
     def dtype_of(self, declared: Declared) -> str:
         """The number type that a bench is run with; empty where there is no choice."""
         if self.dtype is not None and declared.dtypes:
             return self.dtype
         return declared.dtypes[0] if declared.dtypes else ""
+
+    def device_of(self, needs: Sequence[str]) -> str:
+        """The device that what has these needs runs on: without torch it knows the CPU alone."""
+        if "cuda" in needs and self.device == _CPU:
+            return "cuda"
+        return self.device if "torch" in needs or "cuda" in needs else _CPU

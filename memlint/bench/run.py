@@ -88,7 +88,6 @@ def _with_rows(outcome: Outcome, one: RuleBench, lab: Lab) -> Outcome:
             one.variant,
             size.number,
             size.dtype,
-            size.device,
         )
         try:
             lab.require_time()

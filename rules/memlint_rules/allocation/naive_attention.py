@@ -284,7 +284,7 @@ def _written_out(q: Any, k: Any, v: Any, masked: Any = None) -> Any:
     scores = q @ k.transpose(-2, -1) / sqrt(q.shape[-1])
     if masked is not None:
         scores = scores.masked_fill(masked, float("-inf"))
-    return scores.softmax(-1) @ v
+    return scores.softmax(-1) @ v  # memlint: ignore[naive-attention]
 
 
 def _fix(product: Called, found: Attention) -> DraftFix | None:
