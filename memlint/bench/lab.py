@@ -38,17 +38,22 @@ class Forms:
 
 
 class Lab:
-    """Measures within the budget of a plan.  ``clock`` gives seconds."""
+    """Measures within the budget of a plan.  ``clock`` gives seconds.
+
+    ``device`` is where that is done, for the rows; ``rows`` are those since :meth:`begin`."""
 
     def __init__(self, plan: Plan, clock: Callable[[], float] = time.perf_counter) -> None:
         self.plan = plan
+        self.device = plan.device
+        self.rows: list[Row] = []
         self._clock = clock
         self._end = None if plan.budget is None else clock() + plan.budget
         self._left = 1
 
-    def share(self, left: int) -> None:
-        """What is left of the budget is for so many comparisons."""
+    def begin(self, left: int) -> None:
+        """Another bench begins; what is left of the budget is for so many comparisons."""
         self._left = max(left, 1)
+        self.rows = []
 
     def require_time(self) -> None:
         """Raise :class:`OutOfTime` where the budget is spent: before operands are made."""
@@ -72,10 +77,13 @@ class Lab:
         seconds = self.seconds / SITTINGS
         try:
             if isinstance(stated, Weighed):
-                return self._weighed(stated, forms)
-            return self._timed(stated, forms, seconds)
+                row = self._weighed(stated, forms)
+            else:
+                row = self._timed(stated, forms, seconds)
         finally:
             stated.close()
+        self.rows.append(row)
+        return row
 
     def time(self, run: Callable[..., Any], operands: Callable[[], tuple[Any, ...]]) -> Point:
         """Seconds that one form takes, as the ``y`` of a point at 0.
@@ -121,7 +129,7 @@ class Lab:
             unit=unit,
             size=forms.size,
             dtype=forms.dtype,
-            device=self.plan.device,
+            device=self.device,
             threads=self.plan.threads,
             as_is=median(one.as_is for one in found),
             alternative=median(one.alternative for one in found),

@@ -60,3 +60,17 @@ class Plan:
         if "cuda" in needs and self.device == _CPU:
             return "cuda"
         return self.device if "torch" in needs or "cuda" in needs else _CPU
+
+    def unfit(self, needs: Sequence[str]) -> str:
+        """Why what has these needs cannot be run on the device; empty: it can be."""
+        if self.device == _CPU or self.device_of(needs) != _CPU:
+            return ""
+        return f"about the CPU, not about {self.device}"
+
+    def without_dtype(self, declared: Declared) -> str:
+        """Why a bench cannot be run with the number type; empty: it can be."""
+        if self.dtype is None or self.dtype in declared.dtypes:
+            return ""
+        if not declared.dtypes:
+            return f"no form for {self.dtype}: its number types cannot be chosen"
+        return f"no form for {self.dtype}, but for {', '.join(declared.dtypes)}"

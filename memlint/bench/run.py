@@ -15,6 +15,7 @@ from memlint.bench.results import Outcome
 from memlint.rule import Rule
 
 OUT_OF_TIME = "the budget was spent: ask for it by name, or raise --budget"
+INTERRUPTED = "the run was interrupted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,21 +32,36 @@ def run_benches(
     """The outcome of each rule and experiment, as soon as it is there.
 
     ``started`` is told the name of what is begun, how many are done, and how many there are.
+    Where the user interrupts, what has been measured comes as outcomes before
+    ``KeyboardInterrupt`` is raised.
     """
-    groups = _by_rule(benches.rules)
-    steps: list[tuple[str, int, Callable[[Lab], Outcome]]] = [
-        *((rule.name, _count(plan, group), _of_rule(rule, group)) for rule, group in groups),
-        *((one.name, _EXPERIMENT_SHARE, _of_experiment(one)) for one in benches.experiments),
+    steps = [
+        *(_rule_step(plan, rule, group) for rule, group in _by_rule(benches.rules)),
+        *(_experiment_step(plan, one) for one in benches.experiments),
     ]
     lab = Lab(plan)
-    left = sum(count for _, count, _ in steps)
-    for done, (name, count, run) in enumerate(steps):
-        started(name, done, len(steps))
-        lab.share(left)
+    for done, step in enumerate(steps):
+        started(step.blank.name, done, len(steps))
+        lab.begin(sum(one.count for one in steps[done:]))
         start = time.perf_counter()
-        outcome = run(lab)
+        try:
+            outcome = step.run(lab)
+        except KeyboardInterrupt:
+            yield replace(step.blank, rows=tuple(lab.rows), skipped=INTERRUPTED)
+            for one in steps[done + 1 :]:
+                yield replace(one.blank, skipped=INTERRUPTED)
+            raise
         yield replace(outcome, seconds=time.perf_counter() - start)
-        left -= count
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """``blank`` is the outcome before anything is measured, ``count`` for how many comparisons
+    the step stands."""
+
+    blank: Outcome
+    count: int
+    run: Callable[[Lab], Outcome]
 
 
 _EXPERIMENT_SHARE = 4
@@ -58,24 +74,29 @@ def _by_rule(benches: Sequence[RuleBench]) -> list[tuple[type[Rule], list[RuleBe
     return list(groups.items())
 
 
-def _count(plan: Plan, group: Sequence[RuleBench]) -> int:
-    return sum(len(plan.sizes(one.declared)) for one in group)
+def _rule_step(plan: Plan, rule: type[Rule], group: Sequence[RuleBench]) -> _Step:
+    blank = Outcome(rule.name, rule.summary(), code=rule.code)
 
-
-def _of_rule(rule: type[Rule], group: Sequence[RuleBench]) -> Callable[[Lab], Outcome]:
     def run(lab: Lab) -> Outcome:
-        outcome = Outcome(rule.name, rule.summary(), code=rule.code)
-        skipped: list[str] = []
+        outcome = blank
+        unable = {one.method: why for one in group if (why := _unable(plan, one))}
+        if len(unable) == len(group):
+            return replace(blank, skipped="; ".join(dict.fromkeys(unable.values())))
         for one in group:
-            if why := missing(one.declared.needs):
-                skipped.append(why)
-                continue
-            outcome = _with_rows(outcome, one, lab)
-        if not outcome.rows and not outcome.failed and not outcome.skipped and skipped:
-            return replace(outcome, skipped="; ".join(dict.fromkeys(skipped)))
-        return replace(outcome, notes=tuple(dict.fromkeys(skipped)))
+            if one.method in unable:
+                note = f"{one.variant or 'its first bench'} not measured: {unable[one.method]}"
+                outcome = replace(outcome, notes=(*outcome.notes, note))
+            else:
+                outcome = _with_rows(outcome, one, lab)
+        return outcome
 
-    return run
+    return _Step(blank, sum(len(plan.sizes(one.declared)) for one in group), run)
+
+
+def _unable(plan: Plan, one: RuleBench) -> str:
+    declared = one.declared
+    asked = plan.unfit(declared.needs) or plan.without_dtype(declared)
+    return asked or missing(declared.needs)
 
 
 def _with_rows(outcome: Outcome, one: RuleBench, lab: Lab) -> Outcome:
@@ -91,6 +112,7 @@ def _with_rows(outcome: Outcome, one: RuleBench, lab: Lab) -> Outcome:
         )
         try:
             lab.require_time()
+            lab.device = size.device
             row = lab.compare(method(size), forms)
         except OutOfTime:
             return replace(outcome, skipped=OUT_OF_TIME)
@@ -100,26 +122,28 @@ def _with_rows(outcome: Outcome, one: RuleBench, lab: Lab) -> Outcome:
     return outcome
 
 
-def _of_experiment(one: Experiment) -> Callable[[Lab], Outcome]:
+def _experiment_step(plan: Plan, one: Experiment) -> _Step:
+    blank = Outcome(one.name, one.title())
+
     def run(lab: Lab) -> Outcome:
-        outcome = Outcome(one.name, one.title())
-        if why := missing(one.needs):
-            return replace(outcome, skipped=why)
+        if why := plan.unfit(one.needs) or missing(one.needs):
+            return replace(blank, skipped=why)
+        lab.device = plan.device_of(one.needs)
         try:
             found = one.run(lab)
         except OutOfTime:
-            return replace(outcome, skipped=OUT_OF_TIME)
+            return replace(blank, skipped=OUT_OF_TIME)
         except Exception as error:  # what one raises must not take the others along
-            return replace(outcome, failed=_told(error))
+            return replace(blank, failed=_told(error))
         return replace(
-            outcome,
+            blank,
             rows=found.rows,
             plots=found.plots,
             answers=found.answers,
             notes=found.notes,
         )
 
-    return run
+    return _Step(blank, _EXPERIMENT_SHARE, run)
 
 
 def _told(error: Exception) -> str:

@@ -14,7 +14,7 @@ from memlint.bench.lab import Forms, Lab, NotTheSame
 from memlint.bench.pair import Pair, Size, Weighed
 from memlint.bench.plan import Plan
 from memlint.bench.results import Outcome, Unit, Verdict
-from memlint.bench.run import OUT_OF_TIME, Benches, run_benches
+from memlint.bench.run import INTERRUPTED, OUT_OF_TIME, Benches, run_benches
 from memlint.rule import Rule
 
 FORMS = Forms("some", "one way", "another way")
@@ -81,7 +81,7 @@ def test_a_rule_says_which_of_its_benches_ran(monkeypatch: pytest.MonkeyPatch) -
     assert [(row.variant, row.size, row.verdict) for row in outcome.rows] == [
         ("sum", 4, Verdict.SLOWER)
     ]
-    assert outcome.notes == ("there is no GPU",)
+    assert outcome.notes == ("cuda not measured: there is no GPU",)
     assert outcome.seconds > 0
 
 
@@ -99,6 +99,80 @@ def test_what_one_bench_raises_does_not_end_the_others() -> None:
 def test_a_spent_budget_is_said() -> None:
     first, second = outcomes(Plan(budget=1e-9), Slow, Broken)
     assert (first.skipped, second.skipped) == (OUT_OF_TIME, OUT_OF_TIME)
+
+
+class Typed(Rule):
+    """It has forms for two number types."""
+
+    code, name = "TST003", "typed"
+
+    @bench(
+        "adds up numbers", as_is="twice", alternative="once", needs=(),
+        sizes=Sizes("times", quick=2, full=(2,)), dtypes=("float32", "float64"),
+    )  # fmt: skip
+    def bench(self, size: Size) -> Pair:
+        return pair(size.number, 1)
+
+
+def test_what_has_no_form_for_a_number_type_is_skipped() -> None:
+    typed, slow = outcomes(Plan(dtype="float16"), Typed, Slow)
+    assert typed.skipped == "no form for float16, but for float32, float64"
+    assert slow.skipped == "no form for float16: its number types cannot be chosen"
+    (typed,) = outcomes(Plan(dtype="float64"), Typed)
+    assert [row.dtype for row in typed.rows] == ["float64"]
+
+
+class Quiet(Experiment):
+    """Says which device it is run on."""
+
+    name = "quiet"
+    needs = ("torch",)
+
+    def run(self, lab: Lab) -> Found:
+        return Found(notes=(lab.device,))
+
+
+def test_what_knows_no_other_device_than_the_cpu_is_not_run_for_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("memlint.bench.run.missing", lambda needs: "")
+    found = outcomes(Plan(device="xpu"), Typed, experiments=(Curious(), Quiet()))
+    assert [one.skipped for one in found] == [*["about the CPU, not about xpu"] * 2, ""]
+    assert found[2].notes == ("xpu",)
+    assert Plan().device_of(("torch", "cuda")) == "cuda"
+    assert Plan(device="cuda:1").device_of(("cuda",)) == "cuda:1"
+
+
+class Interrupted(Rule):
+    """The user interrupts its second bench."""
+
+    code, name = "TST004", "interrupted"
+
+    @bench(
+        "adds up numbers", as_is="twice", alternative="once", needs=(),
+        sizes=Sizes("times", quick=2, full=(2,)),
+    )  # fmt: skip
+    def bench_first(self, size: Size) -> Pair:
+        return pair(size.number, 1)
+
+    @bench(
+        "is interrupted", as_is="twice", alternative="once", needs=(),
+        sizes=Sizes("times", quick=2, full=(2,)),
+    )  # fmt: skip
+    def bench_second(self, size: Size) -> Pair:
+        raise KeyboardInterrupt
+
+
+def test_what_was_measured_before_an_interruption_is_told() -> None:
+    found: list[Outcome] = []
+    benches = Benches(tuple(rule_benches([Interrupted, Typed])), (Curious(),))
+    with pytest.raises(KeyboardInterrupt):
+        found.extend(run_benches(benches, Plan()))
+    assert [(one.name, len(one.rows), one.skipped) for one in found] == [
+        ("interrupted", 1, INTERRUPTED),
+        ("typed", 0, INTERRUPTED),
+        ("curious", 0, INTERRUPTED),
+    ]
 
 
 def test_forms_that_give_different_results_are_no_bench() -> None:
