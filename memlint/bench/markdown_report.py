@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from memlint.bench.claims import CLAIMS
 from memlint.bench.quantities import amount, interval, ratio
 from memlint.bench.results import Outcome, Row, Session
 from memlint.bench.standings import standings
+from memlint.bench.words import facts, forms, not_measured, note_of
+from memlint.report.view import printable
+
+_MARKUP = re.compile(r"([\\|<>*_`\[\]])")
 
 
 def markdown_report(session: Session) -> str:
@@ -16,41 +21,28 @@ def markdown_report(session: Session) -> str:
 
 
 def _lines(session: Session) -> Iterator[str]:
-    yield from _machine(session)
+    yield from (f"- {name}: {_cell(value)}" for name, value in facts(session))
     rows = [(outcome, row) for outcome in session.outcomes for row in outcome.rows]
     if rows:
-        yield ""
-        yield "| bench | operands | forms | ratio (interval) | as is | alternative | |"
-        yield "|---|---|---|---|---|---|---|"
-        for outcome, row in rows:
-            yield _table_row(_row(outcome, row))
+        heads = ("bench", "operands", "forms", "ratio (interval)", "as is", "alternative", "")
+        yield from _table(heads, [_row(outcome, row) for outcome, row in rows])
     answers = list(standings(session.outcomes))
     if answers:
+        yield from _table(("claim", "here", "measured", "note", "bench"), [
+            (
+                CLAIMS[answer.claim].text, answer.standing.value, answer.measured,
+                note_of(answer.claim), CLAIMS[answer.claim].bench,
+            )
+            for answer in answers
+        ])  # fmt: skip
+    reasons = not_measured(session.outcomes)
+    if reasons:
+        cells = [(", ".join(names), why) for why, names in reasons.items()]
+        yield from _table(("not measured", "why"), cells)
+    notes = [(one.name, note) for one in session.outcomes for note in one.notes]
+    if notes:
         yield ""
-        yield "| claim | here | measured | bench |"
-        yield "|---|---|---|---|"
-        for answer in answers:
-            claim = CLAIMS[answer.claim]
-            cells = (claim.text, answer.standing.value, answer.measured, claim.bench)
-            yield _table_row(cells)
-    skipped = [one for one in session.outcomes if one.skipped or one.failed]
-    if skipped:
-        yield ""
-        yield "| not measured | why |"
-        yield "|---|---|"
-        for one in skipped:
-            yield _table_row((one.name, one.skipped or f"failed: {one.failed}"))
-
-
-def _machine(session: Session) -> Iterator[str]:
-    machine = session.machine
-    yield f"- date: {session.date}"
-    yield f"- CPU: {machine.cpu}, {machine.cpus} CPUs, {session.plan.threads} threads"
-    sizes = ", ".join(f"{name} {size >> 10} KiB" for name, size in machine.caches.items())
-    yield f"- caches: {sizes}; lines of {machine.line} bytes"
-    yield f"- system: {machine.system}"
-    versions = ", ".join(f"{name} {version}" for name, version in machine.packages.items())
-    yield f"- versions: Python {machine.python}, {versions}, memlint {machine.memlint}"
+        yield from (f"- {_cell(name)}: {_cell(note)}" for name, note in notes)
 
 
 def _row(outcome: Outcome, row: Row) -> tuple[str, ...]:
@@ -59,7 +51,7 @@ def _row(outcome: Outcome, row: Row) -> tuple[str, ...]:
     return (
         name,
         row.what,
-        f"{row.as_is_form} / {row.alternative_form}",
+        forms(row),
         f"{ratio(row.ratio)} ({interval(row.low, row.high)}){net}",
         amount(row.as_is, row.unit),
         amount(row.alternative, row.unit),
@@ -67,5 +59,17 @@ def _row(outcome: Outcome, row: Row) -> tuple[str, ...]:
     )
 
 
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield ""
+    yield _table_row(heads)
+    yield "|" + "---|" * len(heads)
+    yield from map(_table_row, rows)
+
+
 def _table_row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(map(_cell, cells)) + " |"
+
+
+def _cell(text: str) -> str:
+    """One line, in which nothing is markup."""
+    return _MARKUP.sub(r"\\\1", printable(" ".join(text.split())))
