@@ -1,31 +1,7 @@
 "use strict";
-// All that the page tells stands in it without this: here is what filters, zooms and toggles.
+// All that the page tells stands in it without this: here is what filters and zooms.
 (() => {
   const byId = (id) => document.getElementById(id);
-
-  const remembered = {
-    // Pages from a disk may have no storage.
-    get(key) { try { return localStorage.getItem(key); } catch { return null; } },
-    set(key, value) { try { localStorage.setItem(key, value); } catch { /* not kept */ } },
-  };
-
-  function theme() {
-    const root = document.documentElement;
-    const button = byId("theme");
-    const system = matchMedia("(prefers-color-scheme: dark)");
-    const chosen = remembered.get("memlint-theme");
-    if (chosen === "dark" || chosen === "light") root.dataset.theme = chosen;
-    const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
-    const show = () => button.setAttribute("aria-pressed", String(isDark()));
-    button.addEventListener("click", () => {
-      root.dataset.theme = isDark() ? "light" : "dark";
-      remembered.set("memlint-theme", root.dataset.theme);
-      show();
-    });
-    system.addEventListener("change", show);
-    button.hidden = false;
-    show();
-  }
 
   function filter() {
     const form = byId("filter");
@@ -110,7 +86,6 @@
     readout.hidden = false;
   }
 
-  theme();
   filter();
   timeline();
 })();

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import PurePosixPath
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment
 
 from memlint.findings import Finding
 from memlint.report.html.cards import VERDICTS, Amount, Card, Sources, card
@@ -23,10 +19,11 @@ from memlint.report.html.prose import prose
 from memlint.report.html.quantities import shown_bytes, shown_ms, shown_share
 from memlint.report.html.recorded import Recorded
 from memlint.report.html.site_table import site_table
+from memlint.report.html.template import environment, own_file, policy, shared_script
 from memlint.report.html.timeline import phase_class, timeline
-from memlint.report.view import printable
 
 MOST_CARDS = 150
+_HERE = "memlint.report.html"
 _OPEN_CARDS = 3
 
 
@@ -48,11 +45,11 @@ def render_page(
     """The page of a trace, with its findings in the order in which they are given."""
     cards = [card(one, sources) for one in findings]
     profile = known.profile
-    style, script = _own("page.css"), _own("page.js")
+    style, script = own_file(_HERE, "page.css"), shared_script() + own_file(_HERE, "page.js")
     journeys = _journeys(known)
     return _environment().get_template("page.html.jinja").render(
         title=_title(meta),
-        policy=_policy(style, script),
+        policy=policy(style, script),
         style=style,
         script=script,
         meta=meta,
@@ -75,41 +72,14 @@ def render_page(
 
 
 def _environment() -> Environment:
-    """Everything that is filled in is escaped, and shows characters that would disturb."""
-    made = Environment(
-        loader=PackageLoader("memlint.report.html", ""),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_shown,
+    return environment(
+        _HERE,
+        bytes=shown_bytes,
+        ms=shown_ms,
+        share=shown_share,
+        phase_class=phase_class,
+        prose=prose,
     )
-    made.filters.update(
-        bytes=shown_bytes, ms=shown_ms, share=shown_share, phase_class=phase_class, prose=prose
-    )
-    return made
-
-
-def _shown(value: Any) -> Any:
-    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _own(name: str) -> Markup:
-    """A file of this package: its text is ours, and needs no escaping."""
-    return Markup(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))
-
-
-def _policy(style: str, script: str) -> str:
-    """Nothing is loaded from anywhere; of scripts and styles only the page's own apply."""
-    return (
-        f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _digest(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 def _title(meta: Mapping[str, Any]) -> str:
