@@ -11,7 +11,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from memlint.bench import quantities, text_report as text_module
+from memlint.bench import quantities
+from memlint.bench import text_report as text_module
 from memlint.bench.claims import CLAIMS
 from memlint.bench.json_report import json_report
 from memlint.bench.markdown_report import markdown_report
@@ -157,8 +158,6 @@ def test_json_is_as_its_schema_says() -> None:
 def test_what_is_no_number_is_null() -> None:
     point = Point(1.0, float("nan"), float("-inf"), float("inf"))
     plot = Plot("all or nothing", "x", "", "y", "s", (Curve("one", (point,)),))
-    written = document(
-        replace(sessions.SESSION, outcomes=(Outcome("odd", "Odd.", plots=(plot,)),))
-    )
+    written = document(replace(sessions.SESSION, outcomes=(Outcome("odd", "Odd.", plots=(plot,)),)))
     (found,) = written["benches"][0]["plots"][0]["curves"][0]["points"]
     assert found == {"x": 1.0, "y": None, "low": None, "high": None}

@@ -19,7 +19,7 @@ _WIDE, _HIGH = 1000, 1000
 """Of the drawing that the curves are stretched from."""
 _SIDE = 62
 _TICKS_X, _TICKS_Y = 7, 6
-_MARK_LEVELS = 3
+_MARK_LEVELS, _LONGEST_NAME = 3, 16
 COLORS = 6
 _SHAPES = (
     "M-4 0A4 4 0 1 0 4 0A4 4 0 1 0 -4 0Z",
@@ -157,17 +157,22 @@ def _marks(plot: Plot, frame: _Frame) -> Iterator[Markup]:
     within = sorted((value, name) for name, value in plot.marks.items() if x.holds(value))
     for index, (value, name) in enumerate(within):
         part, level = x.place(value), 11 + 13 * (index % _MARK_LEVELS)
-        at, late = percent(part), part > 0.8
+        at, late = percent(part), part > 0.5
+        label = f"{_short(name)} {x.label(value)}"
         yield element(
             "g",
             element("title", f"{name}: {x.label(value)}"),
             element("line", x1=at, x2=at, y1=level - 9, y2=frame.bottom),
             element(
-                "text", f"{name} {x.label(value)}", x=at, y=level, dx=-4 if late else 4,
+                "text", label, x=at, y=level, dx=-4 if late else 4,
                 text_anchor="end" if late else "start",
             ),
             class_="place-mark",
         )  # fmt: skip
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
 def _placed(curve: Curve, frame: _Frame) -> list[Point]:
