@@ -96,7 +96,10 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One place where code wastes memory or memory traffic, and what to write instead."""
+    """One place where code wastes memory or memory traffic, and what to write instead.
+
+    ``evidence`` is what a trace has seen of it, ``measured`` what the bench of its rule has
+    measured on this machine: objects of ``check.schema.json``, the most telling first."""
 
     code: str
     name: str
@@ -112,6 +115,7 @@ class Finding:
     fingerprint: str = ""
     evidence: Mapping[str, Any] | None = None
     url: str = ""
+    measured: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def sort_key(self) -> tuple[str, int, Location, str]:

@@ -34,7 +34,7 @@ def unusable(device: str) -> str:
     import torch
 
     try:
-        torch.empty(1, device=device)
+        holds = not torch.empty(1, device=device).is_meta
     except (RuntimeError, AssertionError) as error:
         return f"--device {device}: {str(error).splitlines()[0]}"
-    return ""
+    return "" if holds else f"--device {device}: it computes nothing that could be measured"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timezone
@@ -16,20 +17,29 @@ from memlint.bench.markdown_report import markdown_report
 from memlint.bench.plan import Plan
 from memlint.bench.results import Outcome, Session
 from memlint.bench.run import Benches, run_benches
+from memlint.bench.store import keep, measured_rows
 from memlint.bench.surroundings import set_threads, unusable, usable_cpus
 from memlint.bench.text_report import text_report
 from memlint.cli.outputs import check_outputs
 from memlint.cli.packs import load, report_broken
+from memlint.cli.page import require_html, write_bench_page
 from memlint.cli.progress import Steps
-from memlint.cli.status import Failed, Status
+from memlint.cli.status import Failed, Status, silence
 from memlint.cli.terminal import wants_color, width_of
 from memlint.doctor.host import this_host
+from memlint.report.view import printable
 from memlint.rule import RuleSet
 
 QUICK_BUDGET = 100.0
 """Seconds of a run that names no bench."""
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+def _number(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("not a number", context, option)
+    return value
 
 
 @click.command()
@@ -44,6 +54,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--budget",
     type=click.FloatRange(min=0, min_open=True),
+    callback=_number,
     metavar="SECONDS",
     help=f"For the whole run; {QUICK_BUDGET:.0f} where no bench is named, and not with --full.",
 )
@@ -83,14 +94,13 @@ def bench(
 ) -> int:
     """Measure on this machine what rules claim, and what its memory is like.
 
-    BENCHES are rules (code, name or family) and experiments (name); without any, a quick set
-    of all runs in under two minutes.  Each compares two forms of the same, in turns and in random
-    order, beside a control.
+    What is run are rules (by code, its beginning, name or family) and experiments (by name);
+    without any, a quick set of all in under two minutes.  Each compares two forms of the same,
+    in turns and in random order, beside a control.
 
-    Exit status: 0; 2 if a bench failed.
+    Exit status: 0; 2 if a bench failed; 130 if interrupted, what was measured so far being told.
     """
-    if html is not None:
-        check_outputs({"--html": html}, [])
+    _check_usage(control and save, html)
     rules = load()
     chosen = _chosen(benches, rules)
     if not benches and not full:
@@ -107,10 +117,28 @@ def bench(
     outcomes: list[Outcome] = []
     interrupted = _run(chosen, plan, outcomes)
     session = Session(this_machine(this_host()), plan, _now(), tuple(outcomes))
-    _write(session, output_format, wants_color(color, sys.stdout))
+    try:
+        _write(session, output_format, wants_color(color, sys.stdout))
+    except BrokenPipeError:  # what else is to be written does not depend on who reads this
+        silence(sys.stdout)
+    if save:
+        _keep(session, chosen)
+    if html is not None:
+        write_bench_page(session, html)
     if interrupted:
         return Status.INTERRUPTED
     return Status.ERROR if any(one.failed for one in outcomes) else report_broken(rules)
+
+
+def _check_usage(saves_control: bool, html: Path | None) -> None:
+    if saves_control:
+        raise click.UsageError("--save: a control run measures no rule: there is nothing to keep")
+    if html is None:
+        return
+    check_outputs({"--html": html}, [])
+    if not html.absolute().parent.is_dir():
+        raise click.UsageError(f"--html: no such folder: {html.parent}")
+    require_html("bench")
 
 
 def _chosen(names: Sequence[str], rules: RuleSet) -> Benches:
@@ -124,7 +152,9 @@ def _run(benches: Benches, plan: Plan, outcomes: list[Outcome]) -> bool:
     """Gather all outcomes; whether the user interrupted."""
     with Steps("Measuring") as steps:
         try:
-            outcomes.extend(run_benches(benches, plan, steps))
+            # Each is kept as it comes, so that an interruption takes none along.
+            for outcome in run_benches(benches, plan, steps):
+                outcomes.append(outcome)  # noqa: PERF402
         except KeyboardInterrupt:
             return True
     return False
@@ -138,6 +168,21 @@ def _write(session: Session, output_format: str, color: bool) -> None:
     else:
         for row in text_report(session, width_of(sys.stdout), color):
             click.echo(row, color=True)
+
+
+def _keep(session: Session, benches: Benches) -> None:
+    rows = measured_rows(session, benches.rules)
+    if not rows:
+        click.echo("nothing to keep: no rule was measured", err=True)
+        return
+    try:
+        path, complaint = keep(session.machine, rows)
+    except OSError as error:
+        raise Failed(f"the ratios cannot be kept: {error}") from error
+    if complaint:
+        click.echo(f"warning: {complaint}: begun anew", err=True)
+    plural = "" if len(rows) == 1 else "s"
+    click.echo(f"kept {len(rows)} ratio{plural} in {printable(str(path))}", err=True)
 
 
 def _now() -> str:

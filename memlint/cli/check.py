@@ -86,6 +86,12 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     metavar="FILE",
     help="Say of each finding what this trace has seen of it, as written by `memlint trace -o`.",
 )
+@click.option(
+    "--measured",
+    is_flag=True,
+    help="Say of each finding what its rule costs on this machine, as kept by `memlint bench "
+    "--save`.",
+)
 @click.option("-n", "--no-cache", is_flag=True, help="Neither read nor write the cache.")
 @click.option(
     "--cache-dir",
@@ -133,6 +139,8 @@ def _wants_fixes(options: dict[str, Any]) -> bool:
             raise click.UsageError(f"--{shown} is of use with --fix, --fix-only or --diff only.")
     if wanted and options["evidence"] is not None:
         raise click.UsageError("--evidence cannot be combined with fixes.")
+    if wanted and options["measured"]:
+        raise click.UsageError("--measured cannot be combined with fixes.")
     if wanted and options["write_baseline"]:
         raise click.UsageError("--write-baseline cannot be combined with fixes.")
     if options["fix_only"] and options["output_file"] is not None and not options["diff"]:

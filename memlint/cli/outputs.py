@@ -24,8 +24,8 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) ->
 
 
 def _is_device(path: Path) -> bool:
-    return path.exists() and not path.is_file()
+    return os.path.exists(path) and not os.path.isfile(path)
 
 
 def _are_same(one: Path, other: Path) -> bool:
-    return one.exists() and other.exists() and os.path.samefile(one, other)
+    return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)

@@ -63,12 +63,16 @@ class CheckRun:
         """What there is to report."""
         report = self._report(self._overrides)
         evidence: Path | None = self._options["evidence"]
-        if evidence is None:
-            return report
-        from memlint.cli.evidence import Traced
+        if evidence is not None:
+            from memlint.cli.evidence import Traced
 
-        paths = [] if self.stdin is not None else self._paths
-        return Traced(evidence, paths, self.settings_for).beside(report)
+            paths = [] if self.stdin is not None else self._paths
+            report = Traced(evidence, paths, self.settings_for).beside(report)
+        if self._options["measured"]:
+            from memlint.cli.measured import with_measured
+
+            report = with_measured(report, quiet=self._options["quiet"])
+        return report
 
     def conclude(self, report: Report) -> int:
         """Write a report and return the exit status."""

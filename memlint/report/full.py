@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from memlint.findings import Applicability, Confidence, Finding, Place, Report
 from memlint.report.evidence_text import is_refuted, long_text, style_of
 from memlint.report.excerpt import Gutter, Mark, excerpt
+from memlint.report.measured_text import measured_text
 from memlint.report.view import View, paint, printable, shown_place
 from memlint.source.model import Source
 
@@ -76,6 +77,8 @@ def _notes(finding: Finding, gutter: Gutter, view: View) -> Iterator[str]:
     notes = []
     if finding.evidence is not None:
         notes.append(("trace", long_text(finding.evidence)))
+    if finding.measured:
+        notes.append(("measured", measured_text(finding.measured)))
     if finding.help and not is_refuted(finding):
         notes.append(("help", finding.help))
     if finding.fix is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from memlint.findings import FileError, Finding, Location, Report, Severity
 from memlint.report.evidence_text import is_refuted, long_text
+from memlint.report.measured_text import measured_text
 from memlint.report.view import View, printable
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
@@ -24,6 +25,8 @@ def _finding(finding: Finding) -> str:
     text = f"{finding.message}\n{finding.help}" if finding.help else finding.message
     if finding.evidence is not None:
         text += f"\n{long_text(finding.evidence)}"
+    if finding.measured:
+        text += f"\nmeasured {measured_text(finding.measured[:1])}"
     command = "notice" if is_refuted(finding) else _COMMANDS[finding.severity]
     return _command(command, finding.path, finding.cell, finding.location, title, text)
 

@@ -23,7 +23,10 @@ def document(report: Report) -> dict[str, Any]:
     """The report as plain data."""
     return {
         "version": FORMAT_VERSION,
-        "findings": [finding_object(finding) for finding in report.findings],
+        "findings": [
+            {**finding_object(finding), "measured": list(map(dict, finding.measured)) or None}
+            for finding in report.findings
+        ],
         "errors": [_error(error) for error in report.errors],
         "summary": _summary(report),
     }

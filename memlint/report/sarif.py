@@ -128,6 +128,8 @@ def _result(finding: Finding, index: Mapping[str, int]) -> dict[str, Any]:
         result["fixes"] = [_fix(finding.fix)]
     if finding.evidence is not None:
         result["properties"]["evidence"] = dict(finding.evidence)
+    if finding.measured:
+        result["properties"]["measured"] = [dict(one) for one in finding.measured]
     if is_refuted(finding):
         result |= {"kind": "pass", "level": "none"}
     return result

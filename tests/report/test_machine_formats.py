@@ -58,6 +58,7 @@ def test_json_is_as_its_schema_says(samples: Samples) -> None:
         },
         "fingerprint": "f1",
         "evidence": {"verdict": "confirmed"},
+        "measured": None,
         "url": "https://example.org/rules/missing-pin-memory/",
     }
     assert document["findings"][0]["cell"] == 3
