@@ -8,11 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from memlint.bench import experiments
-from memlint.bench.declare import Declared, declaration
+from memlint.bench.declare import PREFIX, Declared, declaration
 from memlint.bench.experiment import Experiment
 from memlint.rule import Rule
-
-_PREFIX = "bench"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ def rule_benches(rules: Iterable[type[Rule]]) -> Iterator[RuleBench]:
         for method in _names(rule):
             declared = declaration(getattr(rule, method))
             if declared is not None:
-                variant = method.removeprefix(_PREFIX).strip("_").replace("_", "-")
+                variant = method.removeprefix(PREFIX).strip("_").replace("_", "-")
                 yield RuleBench(rule, method, variant, declared)
 
 
@@ -40,7 +38,7 @@ def _names(rule: type[Rule]) -> Iterator[str]:
     seen: set[str] = set()
     for owner in rule.__mro__:
         for name in vars(owner):
-            if name.startswith(_PREFIX) and name not in seen:
+            if name.startswith(PREFIX) and name not in seen:
                 seen.add(name)
                 yield name
 

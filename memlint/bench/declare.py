@@ -8,6 +8,9 @@ from typing import Any, TypeVar
 
 BenchMethod = TypeVar("BenchMethod", bound=Callable[..., Any])
 
+PREFIX = "bench"
+"""Of the names of methods that may be benches."""
+
 _MARK = "__memlint_bench__"
 
 
@@ -66,3 +69,9 @@ def bench(
 def declaration(method: object) -> Declared | None:
     """What a method was declared with; ``None``: it is no bench."""
     return getattr(method, _MARK, None)
+
+
+def is_benched(rule: type) -> bool:
+    """Whether a rule has a bench."""
+    names = (name for name in dir(rule) if name.startswith(PREFIX))
+    return any(declaration(getattr(rule, name)) is not None for name in names)

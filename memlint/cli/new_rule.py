@@ -71,7 +71,7 @@ class $class_name(Rule):
 
     ## How to confirm
 
-    Say what to measure, and where.
+    Say what to measure, and where; a method `bench` can do it (docs/bench.md).
 
     ## References
 

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+from memlint.bench.declare import is_benched
 from memlint.findings import Applicability
 from memlint.rule import Rule
 
@@ -37,6 +38,7 @@ def rule_data(rule: type[Rule]) -> dict[str, Any]:
         "default": rule.default_on,
         "fix": fix_word(rule),
         "device": rule.needs_device,
+        "bench": is_benched(rule),
         "summary": rule.summary(),
         "options": {
             key: {"default": option.default, "help": option.help}
@@ -67,6 +69,8 @@ def _rows(rule: type[Rule]) -> Iterator[str]:
     ]
     if rule.needs_device is not None:
         facts.append(f"speaks of code that runs on **{rule.needs_device}**")
+    if is_benched(rule):
+        facts.append(f"measured by `memlint bench {rule.name}`")
     yield " · ".join(facts)
     yield ""
     yield body(rule)

@@ -239,3 +239,12 @@ def test_where_nothing_can_be_kept_that_is_an_error_after_the_report(
     done = shell.memlint("bench", "TOY101", "--save", status=2)
     assert "2000 numbers" in done.stdout
     assert done.stderr.startswith("error: the ratios cannot be kept: ")
+
+
+def test_the_page_of_a_rule_names_its_bench(shell: Shell) -> None:
+    page = shell.memlint("explain", "flagged-call", status=0).stdout
+    assert "measured by `memlint bench flagged-call`" in page
+    assert "measured by" not in shell.memlint("explain", "shy-call", status=0).stdout
+    for name, expected in (("flagged-call", True), ("shy-call", False)):
+        told = shell.memlint("explain", name, "--format", "json", status=0).stdout
+        assert json.loads(told)["bench"] is expected
