@@ -111,6 +111,7 @@ def bench(
             click.echo(row)
         return report_broken(rules)
     set_threads(threads)
+    device = "cpu" if device.partition(":")[0] == "cpu" else device
     if why := unusable(device):
         raise Failed(why)
     plan = Plan(full, size, dtype, device, threads or usable_cpus(), budget, control)

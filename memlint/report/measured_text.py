@@ -10,21 +10,32 @@ from memlint.bench.quantities import interval, ratio
 
 def measured_text(rows: Sequence[Mapping[str, Any]]) -> str:
     """A line for each row: ``on this machine on 2026-11-30: 9.27 times slower (7.73-13.0) at
-    float64, 1024 x 1024``; where rows compare different forms each names them."""
+    float64, 1024 x 1024``; where rows compare different forms each names them, and the day is told
+    where it changes."""
     several = len({(row["as_is_form"], row["alternative_form"]) for row in rows}) > 1
-    return "\n".join(_line(row, named=several) for row in rows)
+    lines, day = [], ""
+    for row in rows:
+        text = _named(row) if several else _placed(row)
+        if day != (day := row["date"][:10]):
+            text = f"on this machine on {day}: {text}"
+        lines.append(text)
+    return "\n".join(lines)
 
 
 def difference(row: Mapping[str, Any]) -> str:
     """How the form that a rule speaks of compares to the alternative, and at which operands."""
-    return f"{_difference(row)} at {row['what']}"
+    text = f"{_difference(row)} at {row['what']}"
+    if row["net_ratio"] is None:
+        return text
+    return f"{text}, {ratio(row['net_ratio'])} times with the conversion of the alternative"
 
 
-def _line(row: Mapping[str, Any], *, named: bool) -> str:
-    text = f"on this machine on {row['date'][:10]}: {difference(row)}"
-    if row["device"] != "cpu":
-        text += f" on {row['device']}"
-    return f"{text} ({row['as_is_form']} against {row['alternative_form']})" if named else text
+def _placed(row: Mapping[str, Any]) -> str:
+    return difference(row) + ("" if row["device"] == "cpu" else f" on {row['device']}")
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    return f"{_placed(row)} ({row['as_is_form']} against {row['alternative_form']})"
 
 
 def _difference(row: Mapping[str, Any]) -> str:
@@ -42,6 +53,4 @@ def _difference(row: Mapping[str, Any]) -> str:
             text = f"only {ratio(row['ratio'])} times as many bytes as it is ({held})"
         case _:
             text = f"no measurable difference ({held})"
-    if row["net_ratio"] is not None:
-        text += f", {ratio(row['net_ratio'])} times with the conversion of the alternative"
     return text

@@ -40,7 +40,7 @@ def test_every_comparison_has_its_row(page: Element) -> None:
     assert found[0].endswith(
         "9.27\N{MULTIPLICATION SIGN} 8.21\N{EN DASH}10.5 13.5 ms 1.43 ms slower"
     )
-    assert "0.20 with a conversion of 3 us" in found[2]
+    assert "0.20 with a conversion of 3 µs" in found[2]
     benches = rows(page, "comparisons", "bench")
     assert [one.split()[0] for one in benches] == ["MEM101", "MEM303", "MEM503"]
 

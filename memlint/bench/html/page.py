@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from memlint.bench.claims import CLAIMS
+from memlint.bench.html.axes import shown
 from memlint.bench.html.plot import Drawn, drawn
 from memlint.bench.html.ratio_bar import RatioScale
-from memlint.bench.quantities import amount, interval, ratio
+from memlint.bench.quantities import interval, ratio
 from memlint.bench.results import Answer, Outcome, Row, Session, Standing, Verdict
 from memlint.bench.standings import standings
 from memlint.bench.words import facts, forms, not_measured
@@ -127,7 +128,7 @@ def _bench(outcome: Outcome, scale: RatioScale) -> Bench:
 def _compared(row: Row, scale: RatioScale) -> Compared:
     converted = ""
     if row.net_ratio is not None and row.conversion is not None:
-        conversion = amount(row.conversion, row.unit)
+        conversion = shown(row.conversion, row.unit.value)
         converted = f"{ratio(row.net_ratio)} with a conversion of {conversion}"
     return Compared(
         forms(row),
@@ -135,8 +136,8 @@ def _compared(row: Row, scale: RatioScale) -> Compared:
         scale.bar(row),
         f"{ratio(row.ratio)}\N{MULTIPLICATION SIGN}",
         interval(row.low, row.high).replace("-", "\N{EN DASH}"),
-        amount(row.as_is, row.unit),
-        amount(row.alternative, row.unit),
+        shown(row.as_is, row.unit.value),
+        shown(row.alternative, row.unit.value),
         converted,
         row.verdict.value,
         _VERDICTS[row.verdict],
