@@ -98,6 +98,23 @@ class Lab:
             max(one.high for one in found),
         )
 
+    def point(
+        self,
+        x: float,
+        run: Callable[[], object],
+        *,
+        seconds: float,
+        parts: int = 1,
+        settle: Callable[[], object] = lambda: None,
+    ) -> Point:
+        """Seconds of one of the ``parts`` that each run of what is prepared consists of, as the
+        ``y`` of a point at ``x``.
+
+        It is measured for so many seconds, in one sitting: for curves of many points. Raises
+        :class:`OutOfTime`."""
+        found = time_one(lambda number: run(), budget=min(seconds, self.seconds), settle=settle)
+        return Point(x, found.middle / parts, found.low / parts, found.high / parts)
+
     def _timed(self, pair: Pair, forms: Forms, seconds: float) -> Row:
         if self.plan.control:
             pair = replace(pair, as_is=pair.alternative, comparable=False)
