@@ -59,28 +59,32 @@ def link(links: Any, places: Any, seed: int = 0) -> int:
     return int(order[0])
 
 
-class Chase:
-    """A walk along links that goes on where it stopped."""
+def walked(links: Any, at: int, warmed: int) -> Callable[[], None]:
+    """What goes :data:`STEPS` steps on along links each time, after so many steps at once."""
+    walk = _walk()
+    place = walk(links, at, warmed)
 
-    def __init__(self, links: Any, at: int, places: int) -> None:
-        self._walk, self._links, self._at = _walk(), links, at
-        self.take(min(places, _MOST_WARMED))
+    def go_on() -> None:
+        nonlocal place
+        place = walk(links, place, STEPS)
 
-    def take(self, steps: int) -> None:
-        """Go so many steps."""
-        self._at = self._walk(self._links, self._at, steps)
-
-    def run(self) -> None:
-        """Go :data:`STEPS` steps."""
-        self.take(STEPS)
+    return go_on
 
 
 def latency(lab: Lab, x: float, links: Any, places: Any, seconds: float) -> Point:
     """Seconds of a step along some places in random order, measured for so many seconds.
 
     Raises :class:`~memlint.bench.lab.OutOfTime`."""
-    chase = Chase(links, link(links, places), len(places))
-    return lab.point(x, chase.run, seconds=seconds, parts=STEPS)
+    at = link(links, places)
+    return latency_of_cycle(lab, x, links, at, seconds=seconds, warmed=len(places))
+
+
+def latency_of_cycle(
+    lab: Lab, x: float, links: Any, at: int, *, seconds: float, warmed: int = 0
+) -> Point:
+    """The same, along links that are there, after going so many steps of them."""
+    run = walked(links, at, min(warmed, _MOST_WARMED))
+    return lab.point(x, run, seconds=seconds, parts=STEPS)
 
 
 def cycle(lab: Lab) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import exp, log, sqrt
+from math import exp, log
 from statistics import median
 
 FEWEST = 3
@@ -36,7 +36,7 @@ def plateaus(xs: Sequence[float], ys: Sequence[float]) -> tuple[Plateau, ...]:
     for index, (begin, end) in enumerate(runs):
         reach = float("inf")
         if index + 1 < len(runs):
-            half = sqrt(_height(smooth, runs[index]) * _height(smooth, runs[index + 1]))
+            half = (_height(smooth, runs[index]) + _height(smooth, runs[index + 1])) / 2
             reach = _crossing(xs, smooth, half)
         found.append(Plateau(_height(ys, (begin, end)), xs[begin], xs[end - 1], reach))
     return tuple(found)
@@ -91,12 +91,11 @@ def _height(ys: Sequence[float], run: tuple[int, int]) -> float:
 
 
 def _crossing(xs: Sequence[float], ys: Sequence[float], level: float) -> float:
-    """Where a rising curve passes a level, between points as on logarithmic paper."""
+    """Where a rising curve passes a level, between points as on a logarithmic x axis."""
     index = next(place for place, y in enumerate(ys) if y >= level)
     if index == 0:
         return xs[0]
-    low, high = log(ys[index - 1]), log(ys[index])
-    share = (log(level) - low) / (high - low)
+    share = (level - ys[index - 1]) / (ys[index] - ys[index - 1])
     return exp(log(xs[index - 1]) + share * (log(xs[index]) - log(xs[index - 1])))
 
 

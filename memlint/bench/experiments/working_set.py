@@ -65,7 +65,7 @@ class WorkingSet(Experiment):
         """Chase, then stream."""
         most = min(_FULL if lab.plan.full else _QUICK, available_memory() // 4)
         if lab.plan.size is not None:
-            most = min(most, lab.plan.size)
+            most = min(most, max(lab.plan.size, _LEAST))
         caches = this_machine(this_host()).caches
         inner, outer = caches.get("L2", _USUAL_L2), max(caches.values(), default=_USUAL_LAST)
         memory = huge_pages(most)
@@ -96,6 +96,8 @@ def _streamed(lab: Lab, memory: Any, inner: int, outer: int) -> Iterator[Stream]
     sizes = [inner // 2, min(2 * outer, memory.nbytes // 2)]
     for nbytes in sizes if sizes[1] > _BEYOND * outer else sizes[:1]:
         count = memory.nbytes // nbytes
+        if count < 2:
+            continue
         arrays = memory[: count * (nbytes // 8)].reshape(count, nbytes // 8)
         again = lab.point(nbytes, arrays[0].sum, seconds=_STREAMED, parts=nbytes)
         anew = lab.point(nbytes, _InTurn(arrays), seconds=_STREAMED, parts=nbytes)

@@ -1,0 +1,183 @@
+"""Loops for a product of matrices against a library's product."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from memlint.bench.experiment import Experiment, Found
+from memlint.bench.judging import standing
+from memlint.bench.lab import Forms, Lab
+from memlint.bench.pair import Pair
+from memlint.bench.quantities import ratio
+from memlint.bench.results import Answer, Curve, Plot, Point, Row, Verdict
+
+_TILE = 64
+_COMPARED, _COMPARED_FULL = 256, 512
+_QUICK = (64, 128, 256)
+_FULL = (64, 96, 128, 192, 256, 384, 512, 768, 1024)
+_SECONDS = 0.05
+_NAIVE, _REORDERED, _TILED, _BLAS = (
+    "loops i, j, k", "loops i, k, j", f"loops over tiles of {_TILE}", "A @ B",
+)  # fmt: skip
+_SLOW = 3.0
+
+
+class MatrixProduct(Experiment):
+    """Product of two square matrices: naive loops, reordered, tiled by hand, and BLAS.
+
+    Compiled loops over float64 matrices: i, j, k, in which the innermost walks down a column of B;
+    i, k, j, in which it walks along rows; the same in tiles of 64 x 64; and `A @ B`. Also tiles of
+    which each is a `@` of NumPy slices, against one `@` for all."""
+
+    name = "matrix-product"
+    needs = ("numpy", "numba")
+
+    def run(self, lab: Lab) -> Found:
+        """Compare at one size, and time each at all."""
+        size = lab.plan.size or (_COMPARED_FULL if lab.plan.full else _COMPARED)
+        dtype = lab.plan.dtype or "float64"
+        naive, reordered, tiled = _compiled()
+        rows = tuple(
+            lab.compare(_pair(as_is, alternative, size, dtype), self._forms(names, size, dtype))
+            for as_is, alternative, names in (
+                (naive, reordered, (_NAIVE, _REORDERED)),
+                (naive, tiled, (_NAIVE, _TILED)),
+                (tiled, reordered, (_TILED, _REORDERED)),
+                (tiled, _product, (_TILED, _BLAS)),
+                (_tiles_of_slices, _product, (f"slices of {_TILE} x {_TILE}, each @", _BLAS)),
+            )
+        )
+        sizes = _FULL if lab.plan.full else _QUICK
+        if lab.plan.size is not None:
+            sizes = (size,)
+        forms = {_NAIVE: naive, _REORDERED: reordered, _TILED: tiled, _BLAS: _product}
+        curves = tuple(
+            Curve(name, tuple(_points(lab, form, sizes, dtype))) for name, form in forms.items()
+        )
+        over_naive, over_tiles = rows[0], rows[3]
+        return Found(
+            rows=rows,
+            plots=(_plot(curves),),
+            answers=(tiles_answer(rows[1], rows[2]), blas_answer(over_naive, rows[1], over_tiles)),
+        )
+
+    def _forms(self, names: tuple[str, str], size: int, dtype: str) -> Forms:
+        return Forms(self.name, *names, size=size, dtype=dtype)
+
+
+def _compiled() -> tuple[Callable[..., Any], ...]:
+    from numba import njit
+
+    @njit
+    def naive(a: Any, b: Any, c: Any) -> None:
+        for i in range(a.shape[0]):
+            for j in range(b.shape[1]):
+                total = c.dtype.type(0)
+                for k in range(a.shape[1]):
+                    total += a[i, k] * b[k, j]
+                c[i, j] = total
+
+    @njit
+    def reordered(a: Any, b: Any, c: Any) -> None:
+        for i in range(a.shape[0]):
+            for j in range(b.shape[1]):
+                c[i, j] = 0
+            for k in range(a.shape[1]):
+                for j in range(b.shape[1]):
+                    c[i, j] += a[i, k] * b[k, j]
+
+    @njit
+    def tiled(a: Any, b: Any, c: Any) -> None:
+        for i in range(a.shape[0]):
+            for j in range(b.shape[1]):
+                c[i, j] = 0
+        for i0 in range(0, a.shape[0], _TILE):
+            for j0 in range(0, b.shape[1], _TILE):
+                for k0 in range(0, a.shape[1], _TILE):
+                    for i in range(i0, min(i0 + _TILE, a.shape[0])):
+                        for k in range(k0, min(k0 + _TILE, a.shape[1])):
+                            for j in range(j0, min(j0 + _TILE, b.shape[1])):
+                                c[i, j] += a[i, k] * b[k, j]
+
+    return naive, reordered, tiled
+
+
+def _product(a: Any, b: Any, c: Any) -> None:
+    c[...] = a @ b
+
+
+def _tiles_of_slices(a: Any, b: Any, c: Any) -> None:
+    c.fill(0)
+    for i in range(0, a.shape[0], _TILE):
+        for j in range(0, b.shape[1], _TILE):
+            for k in range(0, a.shape[1], _TILE):
+                rows, columns = slice(i, i + _TILE), slice(j, j + _TILE)
+                c[rows, columns] += a[rows, k : k + _TILE] @ b[k : k + _TILE, columns]
+
+
+def _operands(size: int, dtype: str) -> Callable[[], tuple[Any, ...]]:
+    import numpy as np
+
+    def made() -> tuple[Any, ...]:
+        draw = np.random.default_rng(0)
+        a, b = (draw.random((size, size)).astype(dtype) for _ in range(2))
+        return a, b, np.zeros_like(a)
+
+    return made
+
+
+def _pair(as_is: Callable[..., Any], other: Callable[..., Any], size: int, dtype: str) -> Pair:
+    operands = _operands(size, dtype)
+    return Pair(as_is, other, operands, f"{dtype}, {size} x {size}", rotate=False)
+
+
+def _points(
+    lab: Lab, form: Callable[..., Any], sizes: Sequence[int], dtype: str
+) -> Iterator[Point]:
+    """Seconds of one product, for each multiplication in it."""
+    for size in sizes:
+        operands = _operands(size, dtype)()
+        form(*operands)
+        if size > _COMPARED_FULL and form.__name__ == "naive":
+            return
+        yield lab.point(size, lambda o=operands: form(*o), seconds=_SECONDS, parts=size**3)
+
+
+def tiles_answer(naive: Row, reordered: Row) -> Answer:
+    """Whether tiling by hand helps: ``naive`` are the naive loops over tiles, ``reordered`` tiles
+    over the reordered loops."""
+    better = {
+        Verdict.SLOWER: f"{ratio(reordered.ratio)} times slower than",
+        Verdict.FASTER: f"{ratio(1 / reordered.ratio)} times faster than",
+    }.get(reordered.verdict, "no faster than")
+    return Answer(
+        "tiled-product",
+        standing([naive.verdict is Verdict.SLOWER, reordered.verdict is Verdict.FASTER]),
+        f"tiles are {ratio(naive.ratio)} times faster than the naive loops, and {better} the loops "
+        f"with another order and no tiles ({naive.what})",
+    )
+
+
+def blas_answer(reordered: Row, tiled: Row, blas: Row) -> Answer:
+    """Whether tiles are what makes a library fast.
+
+    ``reordered`` and ``tiled`` are the naive loops over the loops in the better order and over
+    tiles, ``blas`` tiles over the library."""
+    naive = tiled.ratio * blas.ratio
+    return Answer(
+        "blas-tiles",
+        standing([naive > _SLOW, naive > _SLOW and blas.ratio < _SLOW]),
+        f"the naive loops are {ratio(naive)} times slower than the library, but tiles by hand "
+        f"still {ratio(blas.ratio)} times, and another order of the loops alone makes them "
+        f"{ratio(reordered.ratio)} times faster",
+    )
+
+
+def _plot(curves: tuple[Curve, ...]) -> Plot:
+    return Plot(
+        "Product of square matrices",
+        "rows and columns", "",
+        "time per multiplication", "s",
+        curves,
+    )  # fmt: skip
