@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from memlint.bench.chase import latency_of_cycle
@@ -82,12 +83,8 @@ def _strides(lab: Lab, memory: Any) -> Iterator[Point]:
     total = _total()
     for stride in _STRIDES:
         step = stride // 8
-        yield lab.point(
-            stride,
-            lambda step=step: total(memory, step),  # type: ignore[misc]
-            seconds=_SECONDS,
-            parts=memory.size // step,
-        )
+        run = partial(total, memory, step)
+        yield lab.point(stride, run, seconds=_SECONDS, parts=memory.size // step)
 
 
 def _total() -> Callable[[Any, int], Any]:

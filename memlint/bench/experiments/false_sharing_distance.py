@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from memlint.bench.experiment import Experiment, Found
@@ -54,20 +55,14 @@ class FalseSharingDistance(Experiment):
                     marks={"line": _CLAIMED},
                 ),
             ),
-            answers=tuple(sharing_answers(together, alone[-1].y)),
+            answers=tuple(sharing_answers(together, min(point.y for point in alone))),
         )  # fmt: skip
 
 
 def _points(lab: Lab, bump: Callable[[int], None]) -> Iterator[Point]:
     seconds = _FULL if lab.plan.full else _QUICK
     for distance in _DISTANCES:
-        step = distance // 8
-        yield lab.point(
-            distance,
-            lambda step=step: bump(step),  # type: ignore[misc]
-            seconds=seconds,
-            parts=_BUMPS,
-        )
+        yield lab.point(distance, partial(bump, distance // 8), seconds=seconds, parts=_BUMPS)
 
 
 @contextmanager
@@ -128,7 +123,10 @@ def sharing_answers(points: Sequence[Point], alone: float) -> list[Answer]:
     the farthest share nothing."""
     apart = points[-1].y
     if apart > _IN_TURNS * alone:
-        why = "the threads ran in turns, not at the same time: other programs keep the CPUs busy"
+        why = (
+            f"threads take {ratio(apart / alone)} times as long as one alone with their slots far "
+            "apart: they share a core, or other programs keep the CPUs busy"
+        )
         return unmeasured(why, "false-sharing", "padding")
     times = {point.x: point.y / apart for point in points}
     near = times[min(times)]

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from memlint.bench.experiment import Experiment, Found
-from memlint.bench.judging import standing
+from memlint.bench.judging import standing, told
 from memlint.bench.lab import Forms, Lab
 from memlint.bench.pair import Pair
-from memlint.bench.quantities import ratio
 from memlint.bench.results import Answer, Curve, Plot, Point, Row, Verdict
 
 _TILE = 64
-_COMPARED, _COMPARED_FULL = 256, 512
-_QUICK = (64, 128, 256)
-_FULL = (64, 96, 128, 192, 256, 384, 512, 768, 1024)
+_COMPARED, _COMPARED_FULL = 128, 256
+_MOST_NAIVE = 512
+_QUICK: tuple[int, ...] = (64, 128, 256)
+_FULL: tuple[int, ...] = (64, 96, 128, 192, 256, 384, 512, 768, 1024)
 _SECONDS = 0.05
 _NAIVE, _REORDERED, _TILED, _BLAS = (
     "loops i, j, k", "loops i, k, j", f"loops over tiles of {_TILE}", "A @ B",
@@ -39,11 +40,12 @@ class MatrixProduct(Experiment):
         dtype = lab.plan.dtype or "float64"
         naive, reordered, tiled = _compiled()
         rows = tuple(
-            lab.compare(_pair(as_is, alternative, size, dtype), self._forms(names, size, dtype))
-            for as_is, alternative, names in (
-                (naive, reordered, (_NAIVE, _REORDERED)),
+            lab.compare(_pair(as_is, other, size, dtype), self._forms(names, size, dtype))
+            for as_is, other, names in (
                 (naive, tiled, (_NAIVE, _TILED)),
                 (tiled, reordered, (_TILED, _REORDERED)),
+                (naive, _product, (_NAIVE, _BLAS)),
+                (reordered, _product, (_REORDERED, _BLAS)),
                 (tiled, _product, (_TILED, _BLAS)),
                 (_tiles_of_slices, _product, (f"slices of {_TILE} x {_TILE}, each @", _BLAS)),
             )
@@ -51,19 +53,24 @@ class MatrixProduct(Experiment):
         sizes = _FULL if lab.plan.full else _QUICK
         if lab.plan.size is not None:
             sizes = (size,)
-        forms = {_NAIVE: naive, _REORDERED: reordered, _TILED: tiled, _BLAS: _product}
-        curves = tuple(
-            Curve(name, tuple(_points(lab, form, sizes, dtype))) for name, form in forms.items()
+        curves = (
+            Curve(_NAIVE, tuple(_points(lab, naive, _up_to(_MOST_NAIVE, sizes), dtype))),
+            Curve(_REORDERED, tuple(_points(lab, reordered, sizes, dtype))),
+            Curve(_TILED, tuple(_points(lab, tiled, sizes, dtype))),
+            Curve(_BLAS, tuple(_points(lab, _product, sizes, dtype))),
         )
-        over_naive, over_tiles = rows[0], rows[3]
         return Found(
             rows=rows,
             plots=(_plot(curves),),
-            answers=(tiles_answer(rows[1], rows[2]), blas_answer(over_naive, rows[1], over_tiles)),
+            answers=(tiles_answer(rows[0], rows[1]), blas_answer(*rows[2:5])),
         )
 
     def _forms(self, names: tuple[str, str], size: int, dtype: str) -> Forms:
         return Forms(self.name, *names, size=size, dtype=dtype)
+
+
+def _up_to(most: int, sizes: Sequence[int]) -> list[int]:
+    return [size for size in sizes if size <= most]
 
 
 def _compiled() -> tuple[Callable[..., Any], ...]:
@@ -137,40 +144,33 @@ def _points(
 ) -> Iterator[Point]:
     """Seconds of one product, for each multiplication in it."""
     for size in sizes:
-        operands = _operands(size, dtype)()
-        form(*operands)
-        if size > _COMPARED_FULL and form.__name__ == "naive":
-            return
-        yield lab.point(size, lambda o=operands: form(*o), seconds=_SECONDS, parts=size**3)
+        run = partial(form, *_operands(size, dtype)())
+        run()
+        yield lab.point(size, run, seconds=_SECONDS, parts=size**3)
 
 
 def tiles_answer(naive: Row, reordered: Row) -> Answer:
-    """Whether tiling by hand helps: ``naive`` are the naive loops over tiles, ``reordered`` tiles
-    over the reordered loops."""
-    better = {
-        Verdict.SLOWER: f"{ratio(reordered.ratio)} times slower than",
-        Verdict.FASTER: f"{ratio(1 / reordered.ratio)} times faster than",
-    }.get(reordered.verdict, "no faster than")
+    """Whether tiling by hand helps: ``naive`` are the naive loops against tiles, ``reordered``
+    tiles against the loops in a better order."""
     return Answer(
         "tiled-product",
         standing([naive.verdict is Verdict.SLOWER, reordered.verdict is Verdict.FASTER]),
-        f"tiles are {ratio(naive.ratio)} times faster than the naive loops, and {better} the loops "
-        f"with another order and no tiles ({naive.what})",
+        f"beside tiles by hand, the naive loops are {told(naive)}; beside loops in another order "
+        f"without tiles, tiles are {told(reordered)} ({naive.what})",
     )
 
 
-def blas_answer(reordered: Row, tiled: Row, blas: Row) -> Answer:
+def blas_answer(naive: Row, reordered: Row, tiled: Row) -> Answer:
     """Whether tiles are what makes a library fast.
 
-    ``reordered`` and ``tiled`` are the naive loops over the loops in the better order and over
-    tiles, ``blas`` tiles over the library."""
-    naive = tiled.ratio * blas.ratio
+    ``naive`` are the naive loops, ``reordered`` those in a better order, and ``tiled`` tiles by
+    hand, each against the library."""
+    slow = naive.verdict is Verdict.SLOWER and naive.ratio > _SLOW
     return Answer(
         "blas-tiles",
-        standing([naive > _SLOW, naive > _SLOW and blas.ratio < _SLOW]),
-        f"the naive loops are {ratio(naive)} times slower than the library, but tiles by hand "
-        f"still {ratio(blas.ratio)} times, and another order of the loops alone makes them "
-        f"{ratio(reordered.ratio)} times faster",
+        standing([slow, slow and tiled.ratio < _SLOW and tiled.ratio < reordered.ratio]),
+        f"beside the library, the naive loops are {told(naive)}, those in another order "
+        f"{told(reordered)}, tiles by hand {told(tiled)} ({naive.what})",
     )
 
 

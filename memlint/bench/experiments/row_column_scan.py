@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from memlint.bench.experiment import Experiment, Found
+from memlint.bench.judging import standing, told, unmeasured, within
 from memlint.bench.lab import Forms, Lab
 from memlint.bench.pair import Pair
-from memlint.bench.results import Answer, Curve, Plot, Point, Row, Standing
+from memlint.bench.quantities import ratio
+from memlint.bench.results import Answer, Curve, Plot, Point, Row, Verdict
 
-_QUICK = (256, 1000, 1024, 2048)
+_QUICK = (256, 1000, 1024)
 _FULL = (
-    64, 128, 256, 500, 512, 640, 768, 1000, 1024, 1280, 1536, 2000, 2048, 3000, 3072, 4000, 4096,
+    64, 128, 250, 256, 500, 512, 640, 768, 1000, 1024, 1280, 1536, 2000, 2048, 3000, 3072, 4000, 4096,
 )  # fmt: skip
 _SLICES = 4096
+_CLAIMED = (3.0, 10.0)
+_DIFFERENT = 1.2
 
 
 class RowColumnScan(Experiment):
@@ -42,7 +46,11 @@ class RowColumnScan(Experiment):
         return Found(
             rows=(*compiled, slices, python),
             plots=(_plot(compiled),),
-            answers=tuple(_answers(compiled, slices, python)),
+            answers=(
+                slices_answer(slices),
+                order_answer(compiled, python),
+                conflicts_answer(compiled),
+            ),
         )
 
     def _forms(self, variant: str, size: int) -> Forms:
@@ -126,5 +134,50 @@ def _point(row: Row, seconds: float) -> Point:
     return Point(row.size, found, found, found)
 
 
-def _answers(compiled: Sequence[Row], slices: Row, python: Row) -> list[Answer]:
-    return [Answer("column-scan", Standing.HOLDS, "to be judged")]
+def slices_answer(slices: Row) -> Answer:
+    """NumPy slices, by columns against by rows."""
+    slower = slices.verdict is Verdict.SLOWER
+    return Answer(
+        "column-scan",
+        standing([slower, slower and within(slices.ratio, *_CLAIMED)]),
+        f"columns are {told(slices)} ({slices.what})",
+    )
+
+
+def order_answer(compiled: Sequence[Row], python: Row) -> Answer:
+    """All loops, compiled ones at some sizes and one in pure Python."""
+    ratios = sorted(row.ratio for row in compiled)
+    return Answer(
+        "column-order",
+        standing(
+            row.verdict is Verdict.SLOWER and within(row.ratio, *_CLAIMED)
+            for row in (*compiled, python)
+        ),
+        f"compiled, columns take {ratio(ratios[0])} to {ratio(ratios[-1])} times as long as rows, "
+        f"by size; in pure Python they are {told(python)}",
+    )
+
+
+def conflicts_answer(compiled: Sequence[Row]) -> Answer:
+    """Column by column, what an element takes at powers of two against the size nearest to it
+    that is none."""
+    by_size = {row.size: row.as_is / row.nbytes for row in compiled}
+    found = {
+        size: seconds / by_size[beside]
+        for size, seconds in by_size.items()
+        if not size & (size - 1) and (beside := _beside(size, by_size))
+    }
+    if not found:
+        (answer,) = unmeasured("no power of two beside another size was run", "conflict-misses")
+        return answer
+    times = ", ".join(f"{ratio(value)} at {size}" for size, value in found.items())
+    return Answer(
+        "conflict-misses",
+        standing(value > _DIFFERENT for value in found.values()),
+        f"an element of a column takes more time at powers of two than beside them: {times} times",
+    )
+
+
+def _beside(size: int, sizes: Iterable[int]) -> int | None:
+    near = [other for other in sizes if other & (other - 1) and abs(other - size) <= size / 20]
+    return min(near, key=lambda other: abs(other - size), default=None)
