@@ -7,6 +7,10 @@ from collections.abc import Iterable
 from memlint.bench.quantities import ratio
 from memlint.bench.results import Answer, Row, Standing, Verdict
 
+TOO_NOISY = "the machine was too busy: forms that are equal differed as much"
+
+_HIDDEN = 1.5
+
 SLACK = 1.2
 """A number that is claimed is met by one that is off by this factor: it was a round one."""
 
@@ -29,12 +33,25 @@ def standing(parts: Iterable[bool]) -> Standing:
 
 
 def unmeasured(why: str, *claims: str) -> list[Answer]:
-    """The same reason for several claims."""
+    """Answers that give the same reason for several claims."""
     return [Answer(claim, Standing.UNMEASURED, why) for claim in claims]
+
+
+def decided(rows: Iterable[Row]) -> list[Row]:
+    """Those comparisons that tell something: not those in which noise could hide a difference of
+    more than :data:`_HIDDEN` either way."""
+    return [
+        row
+        for row in rows
+        if row.verdict is not Verdict.NO_DIFFERENCE
+        or (row.high < _HIDDEN and row.low > 1 / _HIDDEN)
+    ]
 
 
 def told(row: Row) -> str:
     """What a comparison of times says of its first form."""
+    if not decided([row]):
+        return f"{ratio(row.low)} to {ratio(row.high)} times as slow: too noisy to tell"
     if row.verdict is Verdict.SLOWER:
         return f"{ratio(row.ratio)} times slower"
     if row.verdict is Verdict.FASTER:

@@ -69,8 +69,8 @@ class Lab:
             raise OutOfTime
         return min(self.plan.seconds, left / self._left)
 
-    def compare(self, stated: Comparable, forms: Forms) -> Row:
-        """Measure two forms.
+    def compare(self, stated: Comparable, forms: Forms, sittings: int = SITTINGS) -> Row:
+        """Measure two forms; one sitting is for what takes long, and has many operands.
 
         Raises :class:`NotTheSame` where their results differ, :class:`OutOfTime`, and what the
         forms raise."""
@@ -79,7 +79,7 @@ class Lab:
             if isinstance(stated, Weighed):
                 row = self._weighed(stated, forms)
             else:
-                row = self._timed(stated, forms, seconds)
+                row = self._timed(stated, forms, seconds, sittings)
         finally:
             stated.close()
         self.rows.append(row)
@@ -115,12 +115,12 @@ class Lab:
         found = time_one(lambda number: run(), budget=min(seconds, self.seconds), settle=settle)
         return Point(x, found.middle / parts, found.low / parts, found.high / parts)
 
-    def _timed(self, pair: Pair, forms: Forms, seconds: float) -> Row:
+    def _timed(self, pair: Pair, forms: Forms, seconds: float, sittings: int) -> Row:
         if self.plan.control:
             pair = replace(pair, as_is=pair.alternative, comparable=False)
         if pair.comparable:
             _check(pair)
-        found = [_sitting(pair, seconds, seed) for seed in range(SITTINGS)]
+        found = [_sitting(pair, seconds, seed) for seed in range(sittings)]
         row = self._row(found, pair.what, Unit.SECONDS, forms)
         if pair.conversion is not None:
             row = replace(

@@ -8,7 +8,7 @@ from typing import Any
 
 from memlint.bench.chase import latency_of_cycle
 from memlint.bench.experiment import Experiment, Found
-from memlint.bench.judging import standing, unmeasured
+from memlint.bench.judging import standing
 from memlint.bench.lab import Lab
 from memlint.bench.machine import this_machine
 from memlint.bench.pages import available_memory, huge_pages
@@ -121,8 +121,7 @@ def line_answer(line: int | None, told: int) -> Answer:
     """Bytes of a line as found, and as the system tells; 0 where it does not."""
     if line is None:
         why = "no distance sets near places apart from far ones"
-        (answer,) = unmeasured(why, "cache-line")
-        return answer
+        return Answer("cache-line", Standing.UNMEASURED, why)
     says = f"; the system says {told}" if told else ""
     if told == _CLAIMED and line == 2 * told:
         text = f"lines of {told} bytes, as the system says, of which two come at a time"
@@ -135,8 +134,8 @@ def waste_answer(strides: Sequence[Point], line: int) -> Answer:
     """Whether an element of 8 bytes costs what its line does, if it is the only one used of it."""
     by_stride = {point.x: point.y for point in strides}
     if line not in by_stride or 8 not in by_stride:
-        (answer,) = unmeasured(f"no stride of {line} bytes was measured", "line-waste")
-        return answer
+        why = f"no stride of {line} bytes was measured"
+        return Answer("line-waste", Standing.UNMEASURED, why)
     times = by_stride[line] / by_stride[8]
     lost = line / 8
     return Answer(

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from memlint.bench.experiment import Experiment, Found
-from memlint.bench.judging import standing, told
+from memlint.bench.judging import TOO_NOISY, decided, standing, told
 from memlint.bench.lab import Forms, Lab
 from memlint.bench.pair import Pair
-from memlint.bench.results import Answer, Curve, Plot, Point, Row, Verdict
+from memlint.bench.results import Answer, Curve, Plot, Point, Row, Standing, Verdict
 
 _TILE = 64
 _COMPARED, _COMPARED_FULL = 128, 256
@@ -152,6 +152,8 @@ def _points(
 def tiles_answer(naive: Row, reordered: Row) -> Answer:
     """Whether tiling by hand helps: ``naive`` are the naive loops against tiles, ``reordered``
     tiles against the loops in a better order."""
+    if len(decided([naive, reordered])) < 2:
+        return Answer("tiled-product", Standing.UNMEASURED, TOO_NOISY)
     return Answer(
         "tiled-product",
         standing([naive.verdict is Verdict.SLOWER, reordered.verdict is Verdict.FASTER]),
@@ -165,6 +167,8 @@ def blas_answer(naive: Row, reordered: Row, tiled: Row) -> Answer:
 
     ``naive`` are the naive loops, ``reordered`` those in a better order, and ``tiled`` tiles by
     hand, each against the library."""
+    if len(decided([naive, reordered, tiled])) < 3:
+        return Answer("blas-tiles", Standing.UNMEASURED, TOO_NOISY)
     slow = naive.verdict is Verdict.SLOWER and naive.ratio > _SLOW
     return Answer(
         "blas-tiles",

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from memlint.bench.experiment import Experiment, Found
-from memlint.bench.judging import standing, told, unmeasured, within
+from memlint.bench.judging import TOO_NOISY, decided, standing, told, within
 from memlint.bench.lab import Forms, Lab
 from memlint.bench.pair import Pair
+from memlint.bench.plan import SITTINGS
 from memlint.bench.quantities import ratio
-from memlint.bench.results import Answer, Curve, Plot, Point, Row, Verdict
+from memlint.bench.results import Answer, Curve, Plot, Point, Row, Standing, Verdict
 
 _QUICK = (256, 1000, 1024)
 _FULL = (
-    64, 128, 250, 256, 500, 512, 640, 768, 1000, 1024, 1280, 1536, 2000, 2048, 3000, 3072, 4000, 4096,
+    64, 128, 250, 256, 500, 512, 640, 768, 1000, 1024, 1280, 1536, 2000, 2048, 3000,
+    3072, 4000, 4096,
 )  # fmt: skip
 _SLICES = 4096
 _CLAIMED = (3.0, 10.0)
@@ -41,7 +44,11 @@ class RowColumnScan(Experiment):
             lab.compare(_pair(by_columns, by_rows, size), self._forms("compiled", size))
             for size in sizes
         ]
-        slices = lab.compare(_slices(_SLICES), self._forms("slices", _SLICES))
+        slices = lab.compare(
+            _slices(_SLICES),
+            self._forms("slices", _SLICES),
+            sittings=SITTINGS if lab.plan.full else 1,
+        )
         python = lab.compare(_interpreted(128), self._forms("pure Python", 128))
         return Found(
             rows=(*compiled, slices, python),
@@ -96,7 +103,7 @@ def _slices(size: int) -> Pair:
     def by_rows(a: Any) -> float:
         return float(sum(float(a[i, :].sum()) for i in range(a.shape[0])))
 
-    return _pair(by_columns, by_rows, size)
+    return replace(_pair(by_columns, by_rows, size), rotate=False)
 
 
 def _interpreted(size: int) -> Pair:
@@ -136,6 +143,8 @@ def _point(row: Row, seconds: float) -> Point:
 
 def slices_answer(slices: Row) -> Answer:
     """NumPy slices, by columns against by rows."""
+    if not decided([slices]):
+        return Answer("column-scan", Standing.UNMEASURED, TOO_NOISY)
     slower = slices.verdict is Verdict.SLOWER
     return Answer(
         "column-scan",
@@ -146,12 +155,17 @@ def slices_answer(slices: Row) -> Answer:
 
 def order_answer(compiled: Sequence[Row], python: Row) -> Answer:
     """All loops, compiled ones at some sizes and one in pure Python."""
+    rows = decided((*compiled, python))
+    if not rows:
+        return Answer("column-order", Standing.UNMEASURED, TOO_NOISY)
     ratios = sorted(row.ratio for row in compiled)
     return Answer(
         "column-order",
         standing(
-            row.verdict is Verdict.SLOWER and within(row.ratio, *_CLAIMED)
-            for row in (*compiled, python)
+            [
+                any(row.verdict is Verdict.SLOWER for row in rows),
+                all(within(row.ratio, *_CLAIMED) for row in rows),
+            ]
         ),
         f"compiled, columns take {ratio(ratios[0])} to {ratio(ratios[-1])} times as long as rows, "
         f"by size; in pure Python they are {told(python)}",
@@ -168,13 +182,13 @@ def conflicts_answer(compiled: Sequence[Row]) -> Answer:
         if not size & (size - 1) and (beside := _beside(size, by_size))
     }
     if not found:
-        (answer,) = unmeasured("no power of two beside another size was run", "conflict-misses")
-        return answer
-    times = ", ".join(f"{ratio(value)} at {size}" for size, value in found.items())
+        why = "no power of two beside another size was run"
+        return Answer("conflict-misses", Standing.UNMEASURED, why)
+    times = ", ".join(f"{ratio(value)} times at {size}" for size, value in found.items())
     return Answer(
         "conflict-misses",
         standing(value > _DIFFERENT for value in found.values()),
-        f"an element of a column takes more time at powers of two than beside them: {times} times",
+        f"an element takes, at a power of two over beside it, {times}",
     )
 
 

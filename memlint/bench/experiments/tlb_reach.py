@@ -122,8 +122,7 @@ def entry_answers(found: Translation | None) -> list[Answer]:
 def walk_answer(found: Translation | None, cycle: float | None) -> Answer:
     """What a walk of the page table takes; ``cycle`` in seconds, if known."""
     if found is None:
-        (answer,) = unmeasured("no misses of the TLB can be told", "page-walk")
-        return answer
+        return Answer("page-walk", Standing.UNMEASURED, "no misses of the TLB can be told")
     times = f"{amount(found.miss, Unit.SECONDS)} beyond the TLB's reach"
     far = f"{amount(found.farthest, Unit.SECONDS)} with the most pages"
     if cycle is None:
@@ -142,8 +141,7 @@ def huge_answer(small: float, huge: float | None, pages: int) -> Answer:
     system gave none of these."""
     if huge is None:
         why = "the system gave no huge pages, though it was asked for them"
-        (answer,) = unmeasured(why, "huge-pages")
-        return answer
+        return Answer("huge-pages", Standing.UNMEASURED, why)
     gain = small / huge
     return Answer(
         "huge-pages",

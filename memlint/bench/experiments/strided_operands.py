@@ -1,0 +1,117 @@
+"""Operations on transposed operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memlint.bench.devices import settling
+from memlint.bench.experiment import Experiment, Found
+from memlint.bench.judging import TOO_NOISY, decided, standing, within
+from memlint.bench.lab import Forms, Lab
+from memlint.bench.pair import Pair
+from memlint.bench.quantities import ratio
+from memlint.bench.results import Answer, Row, Standing, Verdict
+
+_QUICK, _FULL = 1024, 2048
+_CLAIMED = (3.0, 10.0)
+_PAYS = 1.1
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What ``apply`` does with a matrix and a dense one of the same shape, at one size in
+    ``smaller`` of what is asked for."""
+
+    apply: Callable[[Any, Any], Any]
+    smaller: int = 1
+    quick: bool = True
+
+
+def _functions() -> Mapping[str, Kind]:
+    import torch
+    from torch.nn import functional
+
+    return {
+        "elementwise": Kind(lambda x, dense: torch.exp(x)),
+        "mixed layouts": Kind(lambda x, dense: x + dense),
+        "matmul": Kind(lambda x, dense: x @ dense, smaller=2),
+        "sum over rows": Kind(lambda x, dense: x.sum(-1)),
+        "softmax": Kind(lambda x, dense: x.softmax(-1)),
+        "layer_norm": Kind(lambda x, dense: functional.layer_norm(x, x.shape[-1:]), quick=False),
+        "cumsum": Kind(lambda x, dense: x.cumsum(-1)),
+        "sort": Kind(lambda x, dense: x.sort(-1).values, smaller=2, quick=False),
+    }
+
+
+class StridedOperands(Experiment):
+    """Operations of torch on a transposed operand, against the same on a dense one.
+
+    Each operation reads a square matrix that is the transposed view of another one, or a dense copy
+    of it. The ratio with conversion charges the dense form with the `.contiguous()` that makes it,
+    for one use."""
+
+    name = "strided-operands"
+    needs = ("torch",)
+
+    def run(self, lab: Lab) -> Found:
+        """Compare for each kind of operation."""
+        size = lab.plan.size or (_FULL if lab.plan.full else _QUICK)
+        dtype = lab.plan.dtype or "float32"
+        rows = tuple(
+            lab.compare(
+                _pair(kind, name, max(1, size // kind.smaller), dtype, lab.plan.device),
+                Forms(self.name, "transposed", "dense", name, size // kind.smaller, dtype),
+            )
+            for name, kind in _functions().items()
+            if kind.quick or lab.plan.full
+        )
+        return Found(rows=rows, answers=(strided_answer(rows), contiguous_answer(rows)))
+
+
+def _pair(kind: Kind, name: str, size: int, dtype: str, device: str) -> Pair:
+    import torch
+
+    def operands() -> tuple[Any, ...]:
+        draw = torch.Generator().manual_seed(0)
+        base, dense = (torch.rand(size, size, generator=draw) for _ in range(2))
+        base, dense = (one.to(device, getattr(torch, dtype)) for one in (base, dense))
+        return base.t(), base.t().contiguous(), dense
+
+    return Pair(
+        as_is=lambda strided, same, dense: kind.apply(strided, dense),
+        alternative=lambda strided, same, dense: kind.apply(same, dense),
+        operands=operands,
+        what=f"{name}, {dtype}, {size} x {size}",
+        conversion=lambda strided, same, dense: strided.contiguous(),
+        settle=settling(device),
+    )
+
+
+def strided_answer(rows: Sequence[Row]) -> Answer:
+    """Whether operations are as much slower on a strided operand as is claimed."""
+    rows = decided(rows)
+    if not rows:
+        return Answer("strided", Standing.UNMEASURED, TOO_NOISY)
+    slower = [row for row in rows if row.verdict is Verdict.SLOWER]
+    times = ", ".join(f"{row.variant} {ratio(row.ratio)}" for row in rows)
+    return Answer(
+        "strided",
+        standing([bool(slower), all(within(row.ratio, *_CLAIMED) for row in rows)]),
+        f"{len(slower)} of {len(rows)} kinds of operations are measurably slower: {times} times",
+    )
+
+
+def contiguous_answer(rows: Sequence[Row]) -> Answer:
+    """Whether a copy that is used once pays."""
+    charged = [(row, row.net_ratio) for row in decided(rows) if row.net_ratio is not None]
+    if not charged:
+        return Answer("contiguous", Standing.UNMEASURED, TOO_NOISY)
+    pays = [row.variant for row, net in charged if row.verdict is Verdict.SLOWER and net > _PAYS]
+    return Answer(
+        "contiguous",
+        standing(row.variant in pays for row, _ in charged),
+        f"with its copy charged to one use, it pays for {len(pays)} of {len(charged)} kinds of "
+        f"operations: {', '.join(pays) or 'none'}",
+    )
