@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,26 +42,39 @@ def _array(nbytes: int, advice: str) -> Any:
     return found
 
 
-def bytes_in_huge_pages(address: int) -> int:
-    """Bytes in huge pages of the mapping that an address lies in; Linux only."""
-    return huge_bytes_of(_SMAPS.read_text("ascii"), address)
+def bytes_in_huge_pages(address: int, nbytes: int) -> int:
+    """Bytes in huge pages of the mappings that some memory lies in; Linux only."""
+    found = mappings_of(_SMAPS.read_text("ascii"), address, nbytes)
+    return sum(huge_bytes(fields) for fields in found)
 
 
-def huge_bytes_of(smaps: str, address: int) -> int:
-    """The same, from the text of /proc/self/smaps."""
-    for begin, end, kilobytes in _mappings(smaps):
-        if begin <= address < end:
-            return kilobytes << 10
-    return 0
+def is_hugetlb(address: int, nbytes: int) -> bool:
+    """Whether a mapping that some memory lies in was made with MAP_HUGETLB; Linux only."""
+    found = mappings_of(_SMAPS.read_text("ascii"), address, nbytes)
+    return any("ht" in fields.get("VmFlags", "").split() for fields in found)
 
 
-def _mappings(smaps: str) -> Iterator[tuple[int, int, int]]:
-    begin = end = 0
+def mappings_of(smaps: str, address: int, nbytes: int) -> list[dict[str, str]]:
+    """What the text of /proc/self/smaps says of each mapping that has a part of some memory: one
+    is split where advice begins."""
+    found: list[dict[str, str]] = []
+    here = False
     for row in smaps.splitlines():
-        if found := _MAPPING.match(row):
-            begin, end = int(found[1], 16), int(found[2], 16)
-        elif row.startswith("AnonHugePages:"):
-            yield begin, end, int(row.split()[1])
+        if begun := _MAPPING.match(row):
+            begin, end = int(begun[1], 16), int(begun[2], 16)
+            here = begin < address + nbytes and address < end
+            if here:
+                found.append({})
+        elif here:
+            key, _, value = row.partition(":")
+            found[-1][key] = value.strip()
+    return found
+
+
+def huge_bytes(fields: Mapping[str, str]) -> int:
+    """The bytes in huge pages that the fields of a mapping tell."""
+    names = ("AnonHugePages", "ShmemPmdMapped", "Private_Hugetlb", "Shared_Hugetlb")
+    return sum(int(fields.get(name, "0").split()[0]) << 10 for name in names)
 
 
 def available_memory() -> int:

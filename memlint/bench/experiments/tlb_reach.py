@@ -56,7 +56,7 @@ class TlbReach(Experiment):
         most = lab.plan.size or (_FULL if lab.plan.full else _QUICK)
         counts = steps(_LEAST, most, *((1, 1.25, 1.5, 1.75) if lab.plan.full else (1, 1.5)))
         small, huge = small_pages(most * _PAGE), huge_pages(most * _PAGE)
-        given = bytes_in_huge_pages(huge.ctypes.data)
+        given = bytes_in_huge_pages(huge.ctypes.data, huge.nbytes)
         # In the same line of each page, all would compete for one set of the first cache.
         lines = np.random.default_rng(0).integers(0, _PAGE // _LINE, most, dtype=np.uint64)
         spread = (np.arange(most, dtype=np.uint64) * _PAGE + lines * _LINE) // 8

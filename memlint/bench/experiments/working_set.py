@@ -69,14 +69,16 @@ class WorkingSet(Experiment):
         caches = this_machine(this_host()).caches
         inner, outer = caches.get("L2", _USUAL_L2), max(caches.values(), default=_USUAL_LAST)
         memory = huge_pages(most)
-        huge = bytes_in_huge_pages(memory.ctypes.data) if this_host().is_linux else 0
+        given = 0
+        if this_host().is_linux:
+            given = bytes_in_huge_pages(memory.ctypes.data, memory.nbytes)
         chased = tuple(_chased(lab, memory, most))
         streamed = tuple(_streamed(lab, memory, inner, outer))
         found = plateaus([point.x for point in chased], [point.y for point in chased])
         return Found(
             plots=(_plot(chased, caches),),
             answers=(*latency_answers(found, most, outer), streaming_answer(streamed, outer)),
-            notes=(described(found), pages_note(huge, memory.nbytes)),
+            notes=(described(found), pages_note(given, memory.nbytes)),
         )
 
 
