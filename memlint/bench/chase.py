@@ -59,14 +59,16 @@ def link(links: Any, places: Any, seed: int = 0) -> int:
     return int(order[0])
 
 
-def walked(links: Any, at: int, warmed: int) -> Callable[[], None]:
-    """What goes :data:`STEPS` steps on along links each time, after so many steps at once."""
+def walked(links: Any, at: int, warmed: int) -> Callable[[], int]:
+    """What goes :data:`STEPS` steps on along links each time, after so many steps at once, and
+    tells where it is."""
     walk = _walk()
     place = walk(links, at, warmed)
 
-    def go_on() -> None:
+    def go_on() -> int:
         nonlocal place
         place = walk(links, place, STEPS)
+        return place
 
     return go_on
 

@@ -21,12 +21,14 @@ def within(value: float, low: float, high: float) -> bool:
 
 
 def standing(parts: Iterable[bool]) -> Standing:
-    """How a claim of several parts stands.
+    """How a claim of several parts stands; one of which none was measured is not judged.
 
     >>> standing([True, False]).name
     'PARTLY'
     """
     held = list(parts)
+    if not held:
+        return Standing.UNMEASURED
     if all(held):
         return Standing.HOLDS
     return Standing.PARTLY if any(held) else Standing.DOES_NOT_HOLD

@@ -112,6 +112,8 @@ def _pair(shape: Shape, batch: int, dtype: str, device: str) -> Pair:
             last_images, last_weights
         ),
         operands=operands,
+        # What goes into a layer has just come out of the one before it.
+        rotate=False,
         what=f"{shape.label}, {batch} of {pixels} x {pixels}, {dtype}",
         settle=settling(device),
     )

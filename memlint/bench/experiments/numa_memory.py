@@ -36,7 +36,10 @@ class NumaMemory(Experiment):
     def run(self, lab: Lab) -> Found:
         """Chase in memory of both nodes."""
         near, *others = usable_nodes(this_host(), frozenset(os.sched_getaffinity(0)))
-        most = lab.plan.size or _FULL if lab.plan.full else _QUICK
+        if not others:
+            why = "only one node has memory"
+            return Found(answers=(Answer("numa-latency", Standing.UNMEASURED, why),))
+        most = lab.plan.size or (_FULL if lab.plan.full else _QUICK)
         most = min(most, available_memory() // 8)
         try:
             with on_cpus_of(near):

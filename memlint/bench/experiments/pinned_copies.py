@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from memlint.bench.devices import settling
 from memlint.bench.experiment import Experiment, Found
 from memlint.bench.judging import TOO_NOISY, decided, standing, told, unmeasured
 from memlint.bench.lab import Forms, Lab
@@ -63,7 +64,7 @@ def pinned_pair(size: int, device: str) -> Pair:
         what=f"{size >> 10} KiB",
         nbytes=size,
         rotate=False,
-        settle=torch.cuda.synchronize,
+        settle=settling(device),
     )
 
 
@@ -78,7 +79,7 @@ def inline_pair(size: int, device: str) -> Pair:
         what=f"{size >> 10} KiB",
         nbytes=size,
         rotate=False,
-        settle=torch.cuda.synchronize,
+        settle=settling(device),
     )
 
 

@@ -44,9 +44,10 @@ class RowColumnScan(Experiment):
             lab.compare(_pair(by_columns, by_rows, size), self._forms("compiled", size))
             for size in sizes
         ]
+        across = lab.plan.size or _SLICES
         slices = lab.compare(
-            _slices(_SLICES),
-            self._forms("slices", _SLICES),
+            _slices(across),
+            self._forms("slices", across),
             sittings=SITTINGS if lab.plan.full else 1,
         )
         python = lab.compare(_interpreted(128), self._forms("pure Python", 128))
@@ -54,7 +55,7 @@ class RowColumnScan(Experiment):
             rows=(*compiled, slices, python),
             plots=(_plot(compiled),),
             answers=(
-                slices_answer(slices),
+                *([slices_answer(slices)] if across == _SLICES else []),
                 order_answer(compiled, python),
                 conflicts_answer(compiled),
             ),

@@ -73,11 +73,12 @@ class StridedOperands(Experiment):
 def _pair(kind: Kind, name: str, size: int, dtype: str, device: str) -> Pair:
     import torch
 
+    draw = torch.Generator().manual_seed(0)
+    made, other = torch.rand(2, size, size, generator=draw).to(device, getattr(torch, dtype))
+
     def operands() -> tuple[Any, ...]:
-        draw = torch.Generator().manual_seed(0)
-        base, dense = (torch.rand(size, size, generator=draw) for _ in range(2))
-        base, dense = (one.to(device, getattr(torch, dtype)) for one in (base, dense))
-        return base.t(), base.t().contiguous(), dense
+        strided = made.clone().t()
+        return strided, strided.contiguous(), other.clone()
 
     return Pair(
         as_is=lambda strided, same, dense: kind.apply(strided, dense),
