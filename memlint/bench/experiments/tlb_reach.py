@@ -129,9 +129,11 @@ def walk_answer(found: Translation | None, cycle: float | None) -> Answer:
         text = f"{times}, {far}; how long a cycle is, is not known"
         return Answer("page-walk", Standing.UNMEASURED, text)
     near_cycles, far_cycles = found.miss / cycle, found.farthest / cycle
+    low, high = _CLAIMED_CYCLES
+    meets = near_cycles <= high * SLACK and far_cycles >= low / SLACK
     return Answer(
         "page-walk",
-        standing(within(one, *_CLAIMED_CYCLES) for one in (near_cycles, far_cycles)),
+        standing([meets, within(near_cycles, low, high) and within(far_cycles, low, high)]),
         f"{times}, {near_cycles:.0f} cycles; {far}, {far_cycles:.0f} cycles",
     )
 

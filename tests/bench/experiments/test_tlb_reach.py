@@ -80,6 +80,8 @@ def test_cycles_of_a_walk() -> None:
     assert "45 cycles" in near.measured
     assert "240 cycles" in near.measured
     assert walk_answer(found(2048, 50e-9, 80e-9), cycle).standing is Standing.HOLDS
+    assert walk_answer(found(2048, 15e-9, 218e-9), cycle).standing is Standing.PARTLY
+    assert walk_answer(found(2048, 150e-9, 218e-9), cycle).standing is Standing.DOES_NOT_HOLD
     assert walk_answer(found(2048, 5e-9, 6e-9), cycle).standing is Standing.DOES_NOT_HOLD
     assert walk_answer(found(2048), None).standing is Standing.UNMEASURED
 
