@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from memlint.bench.collect import RuleBench
@@ -11,7 +11,7 @@ from memlint.bench.experiment import Experiment
 from memlint.bench.lab import Forms, Lab, OutOfTime
 from memlint.bench.plan import Plan
 from memlint.bench.requirements import missing
-from memlint.bench.results import Outcome
+from memlint.bench.results import Answer, Outcome, Standing
 from memlint.rule import Rule
 
 OUT_OF_TIME = "the budget was spent: ask for it by name, or raise --budget"
@@ -139,11 +139,17 @@ def _experiment_step(plan: Plan, one: Experiment) -> _Step:
             blank,
             rows=found.rows,
             plots=found.plots,
-            answers=found.answers,
+            answers=_unjudged(found.answers) if lab.plan.control else found.answers,
             notes=found.notes,
         )
 
     return _Step(blank, _EXPERIMENT_SHARE, run)
+
+
+def _unjudged(answers: Iterable[Answer]) -> tuple[Answer, ...]:
+    """Answers of a run in which each good form was compared with itself."""
+    why = "with --control, good forms are compared with themselves"
+    return tuple(Answer(one.claim, Standing.UNMEASURED, why) for one in answers)
 
 
 def _told(error: Exception) -> str:

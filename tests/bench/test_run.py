@@ -13,7 +13,7 @@ from memlint.bench.experiment import Experiment, Found
 from memlint.bench.lab import Forms, Lab, NotTheSame
 from memlint.bench.pair import Pair, Size, Weighed
 from memlint.bench.plan import Plan
-from memlint.bench.results import Outcome, Unit, Verdict
+from memlint.bench.results import Answer, Outcome, Standing, Unit, Verdict
 from memlint.bench.run import INTERRUPTED, OUT_OF_TIME, Benches, run_benches
 from memlint.rule import Rule
 
@@ -225,7 +225,8 @@ class Curious(Experiment):
     def run(self, lab: Lab) -> Found:
         point = lab.time(work(1), lambda: (list(range(1000)),))
         assert point.low <= point.y <= point.high
-        return Found(notes=("timed",))
+        answer = Answer("dram-latency", Standing.HOLDS, "70 ns")
+        return Found(answers=(answer,), notes=("timed",))
 
 
 def test_experiments_run_as_well() -> None:
@@ -235,3 +236,31 @@ def test_experiments_run_as_well() -> None:
         "Times one form.",
         ("timed",),
     )
+    assert [one.standing for one in outcome.answers] == [Standing.HOLDS]
+
+
+def test_a_control_answers_nothing() -> None:
+    (outcome,) = outcomes(Plan(control=True), experiments=(Curious(),))
+    assert [one.standing for one in outcome.answers] == [Standing.UNMEASURED]
+
+
+def test_points_of_a_curve_are_of_one_part() -> None:
+    whole = Lab(Plan()).point(8, lambda: sum(range(20_000)), seconds=0.01)
+    part = Lab(Plan()).point(8, lambda: sum(range(20_000)), seconds=0.01, parts=1000)
+    assert (whole.x, part.x) == (8, 8)
+    assert whole.low <= whole.y <= whole.high
+    assert part.high < whole.low
+
+
+def test_one_sitting_has_fewer_rounds() -> None:
+    lab = Lab(Plan(budget=60.0))
+    lab.share(6000)
+    made: list[int] = []
+
+    def operands() -> tuple[list[int]]:
+        made.append(1)
+        return (list(range(1000)),)
+
+    stated = Pair(work(1), work(1), operands, "1000 numbers", rotate=False, comparable=False)
+    lab.compare(stated, FORMS, sittings=1)
+    assert len(made) == 1
