@@ -28,9 +28,9 @@ class Plateau:
 def plateaus(xs: Sequence[float], ys: Sequence[float]) -> tuple[Plateau, ...]:
     """Where a curve of positive values that rises by steps is flat.
 
-    What falls is taken for noise.  A plateau rises by less than 30 %; those that differ by less
+    What falls, and single points far from both neighbours, are taken for noise.  A plateau rises by less than 30 %; those that differ by less
     than a half are one."""
-    smooth = rising(ys)
+    smooth = rising(without_outliers(ys))
     runs = list(_merged(smooth, list(_runs(smooth, 0, len(smooth)))))
     found = []
     for index, (begin, end) in enumerate(runs):
@@ -56,6 +56,16 @@ def rising(ys: Sequence[float]) -> list[float]:
             total, count = total + before, count + many
         blocks.append((total, count))
     return [total / count for total, count in blocks for _ in range(count)]
+
+
+def without_outliers(ys: Sequence[float]) -> list[float]:
+    """Each value, or the nearer one of its neighbours where it lies beyond both.
+
+    >>> without_outliers([1.0, 9.0, 2.0, 3.0])
+    [1.0, 2.0, 3.0, 3.0]
+    """
+    inner = [median(ys[place - 1 : place + 2]) for place in range(1, len(ys) - 1)]
+    return [*ys[:1], *inner, *ys[len(inner) + 1 :]]
 
 
 def _runs(ys: Sequence[float], begin: int, end: int) -> Iterator[tuple[int, int]]:

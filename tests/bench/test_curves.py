@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from memlint.bench.curves import plateaus, rising, steps
+from memlint.bench.curves import plateaus, rising, steps, without_outliers
 
 
 def cache_curve(*levels: tuple[int, float], noise: float, seed: int = 0) -> tuple[list, list]:
@@ -40,6 +40,20 @@ def test_a_flat_curve_is_one_plateau() -> None:
 
 def test_a_single_outlier_is_no_plateau() -> None:
     assert len(plateaus([1, 2, 3, 4, 5, 6], [1.0, 1.0, 5.0, 1.0, 1.0, 1.0])) == 1
+
+
+def test_an_outlier_makes_no_new_plateau_of_what_follows() -> None:
+    xs, ys = cache_curve((48 << 10, 1.7), (1 << 40, 130.0), noise=0.05)
+    ys[-4] *= 20
+    assert [one.end for one in plateaus(xs, ys)][-1] == xs[-1]
+    assert len(plateaus(xs, ys)) == 2
+
+
+def test_outliers_take_the_value_of_the_nearer_neighbour() -> None:
+    assert without_outliers([1.0, 5.0, 2.0, 0.1, 3.0]) == [1.0, 2.0, 2.0, 2.0, 3.0]
+    assert without_outliers([1.0, 5.0]) == [1.0, 5.0]
+    assert without_outliers([1.0]) == [1.0]
+    assert without_outliers([]) == []
 
 
 def test_a_steady_rise_has_none() -> None:

@@ -121,7 +121,9 @@ def latency_answers(found: Sequence[Plateau], most: float, last_cache: float) ->
     first cache and of memory."""
     if len(found) < 2:
         return unmeasured("no cache shows in the curve", "dram-latency", "l1-latency")
-    first, last = found[0].height, found[-1].height
+    # Farther out, translating addresses may take longer still.
+    memory = next((one for one in found if one.begin >= last_cache), found[-1])
+    first, last = found[0].height, memory.height
     gain = last / first
     # A plateau of some octaves that is the last one is memory, whatever the system says of caches.
     if most < last_cache and last < _DRAM / SLACK:
@@ -131,7 +133,7 @@ def latency_answers(found: Sequence[Plateau], most: float, last_cache: float) ->
         Answer(
             "dram-latency",
             standing([within(last, _DRAM, _DRAM)]),
-            f"{amount(last, Unit.SECONDS)} an access beyond {amount(found[-1].begin, Unit.BYTES)}",
+            f"{amount(last, Unit.SECONDS)} an access from {amount(memory.begin, Unit.BYTES)} on",
         ),
         Answer(
             "l1-latency",

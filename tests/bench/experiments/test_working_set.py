@@ -37,6 +37,17 @@ def test_slow_memory_and_a_fast_cache() -> None:
     assert standings(12e-9, 40e-9, 130e-9) == [Standing.DOES_NOT_HOLD, Standing.DOES_NOT_HOLD]
 
 
+def test_memory_begins_beyond_the_last_cache() -> None:
+    found = [
+        Plateau(1.2e-9, 4096, 1e4, 48 << 10),
+        Plateau(75e-9, 40 * MIB, 200 * MIB, 220 * MIB),
+        Plateau(140e-9, 300 * MIB, 900 * MIB, INF),
+    ]
+    memory, _ = latency_answers(found, 1024 * MIB, 32 * MIB)
+    assert memory.standing is Standing.HOLDS
+    assert memory.measured == "75 ns an access from 40 MiB on"
+
+
 def test_a_curve_without_caches_says_nothing() -> None:
     assert standings(75e-9) == [Standing.UNMEASURED] * 2
 
