@@ -28,8 +28,8 @@ class Plateau:
 def plateaus(xs: Sequence[float], ys: Sequence[float]) -> tuple[Plateau, ...]:
     """Where a curve of positive values that rises by steps is flat.
 
-    What falls, and single points far from both neighbours, are taken for noise.  A plateau rises by less than 30 %; those that differ by less
-    than a half are one."""
+    What falls, and single points far from both neighbours, are taken for noise.  A plateau rises
+    by less than 30 %; those that differ by less than a half are one."""
     smooth = rising(without_outliers(ys))
     runs = list(_merged(smooth, list(_runs(smooth, 0, len(smooth)))))
     found = []

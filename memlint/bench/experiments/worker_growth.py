@@ -20,8 +20,8 @@ _ROUNDS_QUICK, _ROUNDS_FULL = 1, 3
 _METHODS = ("fork", "forkserver")
 _LIST, _ARRAY = "list", "array"
 _COPIED, _SHARED = 0.5, 0.1
-_LEAST = 4096
-"""Bytes: a page, less than which no process grows by."""
+_LEAST = 256 << 10
+"""Bytes that workers differ by anyway."""
 
 
 class WorkerGrowth(Experiment):
