@@ -57,7 +57,7 @@ class ConvolutionFormat(Experiment):
             lab.compare(
                 _pair(shape, batch_of(lab), dtype, lab.plan.device),
                 Forms(
-                    self.name, "NCHW", "channels_last", shape.label, lab.plan.size or 0, dtype
+                    self.name, "NCHW", "channels_last", shape.label, batch_of(lab), dtype
                 ),
             )
             for dtype in dtypes_of(lab)

@@ -21,6 +21,7 @@ _SECONDS = 0.05
 _NAIVE, _REORDERED, _TILED, _BLAS = (
     "loops i, j, k", "loops i, k, j", f"loops over tiles of {_TILE}", "A @ B",
 )  # fmt: skip
+_SLICES = f"slices of {_TILE} x {_TILE}, each @"
 _SLOW = 3.0
 
 
@@ -40,14 +41,14 @@ class MatrixProduct(Experiment):
         dtype = lab.plan.dtype or "float64"
         naive, reordered, tiled = _compiled()
         rows = tuple(
-            lab.compare(_pair(as_is, other, size, dtype), self._forms(names, size, dtype))
+            lab.compare(_pair(as_is, other, size, dtype), Forms(self.name, *names, size, dtype))
             for as_is, other, names in (
-                (naive, tiled, (_NAIVE, _TILED)),
-                (tiled, reordered, (_TILED, _REORDERED)),
-                (naive, _product, (_NAIVE, _BLAS)),
-                (reordered, _product, (_REORDERED, _BLAS)),
-                (tiled, _product, (_TILED, _BLAS)),
-                (_tiles_of_slices, _product, (f"slices of {_TILE} x {_TILE}, each @", _BLAS)),
+                (naive, tiled, (_NAIVE, _TILED, "naive-tiled")),
+                (tiled, reordered, (_TILED, _REORDERED, "tiled-reordered")),
+                (naive, _product, (_NAIVE, _BLAS, "naive")),
+                (reordered, _product, (_REORDERED, _BLAS, "reordered")),
+                (tiled, _product, (_TILED, _BLAS, "tiled")),
+                (_tiles_of_slices, _product, (_SLICES, _BLAS, "slices")),
             )
         )
         sizes = _FULL if lab.plan.full else _QUICK
@@ -64,9 +65,6 @@ class MatrixProduct(Experiment):
             plots=(_plot(curves),),
             answers=(tiles_answer(rows[0], rows[1]), blas_answer(*rows[2:5])),
         )
-
-    def _forms(self, names: tuple[str, str], size: int, dtype: str) -> Forms:
-        return Forms(self.name, *names, size=size, dtype=dtype)
 
 
 def _up_to(most: int, sizes: Sequence[int]) -> list[int]:

@@ -14,7 +14,7 @@ from memlint.bench.plan import SITTINGS
 from memlint.bench.quantities import ratio
 from memlint.bench.results import Answer, Curve, Plot, Point, Row, Standing, Verdict
 
-_QUICK = (256, 1000, 1024)
+_QUICK = (1000, 1024)
 _FULL = (
     64, 128, 250, 256, 500, 512, 640, 768, 1000, 1024, 1280, 1536, 2000, 2048, 3000,
     3072, 4000, 4096,

@@ -51,6 +51,7 @@ def test_an_experiment_is_well_formed(name: str) -> None:
     for row in found.rows:
         assert row.bench == name
         assert 0 < row.low <= row.ratio <= row.high < math.inf
+    assert len({(row.variant, row.size, row.dtype) for row in found.rows}) == len(found.rows)
     for plot in found.plots:
         check_plot(plot)
 
