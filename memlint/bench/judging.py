@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from memlint.bench.quantities import ratio
 from memlint.bench.results import Answer, Row, Standing, Verdict
@@ -48,6 +48,33 @@ def decided(rows: Iterable[Row]) -> list[Row]:
         if row.verdict is not Verdict.NO_DIFFERENCE
         or (row.high < _HIDDEN and row.low > 1 / _HIDDEN)
     ]
+
+
+def over(
+    rows: Sequence[Row], wholly: Callable[[Row], bool], in_part: Callable[[Row], bool]
+) -> Standing:
+    """How a claim about several comparisons stands: it holds where all bear it out ``wholly``,
+    and in part where one does so ``in_part``.  One that is too noisy neither bears it out nor
+    speaks against it."""
+    clear = decided(rows)
+    if not clear:
+        return Standing.UNMEASURED
+    if len(clear) == len(rows) and all(map(wholly, clear)):
+        return Standing.HOLDS
+    if any(map(in_part, clear)):
+        return Standing.PARTLY
+    return Standing.DOES_NOT_HOLD if len(clear) == len(rows) else Standing.UNMEASURED
+
+
+def unclear(rows: Sequence[Row]) -> str:
+    """How many comparisons were too noisy, in words that end a sentence; empty: none was."""
+    count = len(rows) - len(decided(rows))
+    return f"; {count} of {len(rows)} are too noisy to tell" if count else ""
+
+
+def is_slower(row: Row) -> bool:
+    """Whether the first form of a comparison is measurably slower."""
+    return row.verdict is Verdict.SLOWER
 
 
 def told(row: Row) -> str:

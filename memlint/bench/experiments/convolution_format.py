@@ -8,11 +8,11 @@ from typing import Any
 
 from memlint.bench.devices import settling
 from memlint.bench.experiment import Experiment, Found
-from memlint.bench.judging import TOO_NOISY, decided, standing
+from memlint.bench.judging import decided, is_slower, over, unclear
 from memlint.bench.lab import Forms, Lab
 from memlint.bench.pair import Pair
 from memlint.bench.quantities import ratio
-from memlint.bench.results import Answer, Row, Standing, Verdict
+from memlint.bench.results import Answer, Row, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +121,12 @@ def _pair(shape: Shape, batch: int, dtype: str, device: str) -> Pair:
 
 def format_answer(rows: Sequence[Row]) -> Answer:
     """Whether channels_last is faster."""
-    rows = decided(rows)
-    if not rows:
-        return Answer("channels-last", Standing.UNMEASURED, TOO_NOISY)
-    faster = sum(row.verdict is Verdict.SLOWER for row in rows)
+    faster = sum(map(is_slower, rows))
     slower = sum(row.verdict is Verdict.FASTER for row in rows)
-    times = ", ".join(f"{row.variant} ({row.dtype}) {ratio(row.ratio)}" for row in rows)
+    times = ", ".join(f"{row.variant} ({row.dtype}) {ratio(row.ratio)}" for row in decided(rows))
     return Answer(
         "channels-last",
-        standing(row.verdict is Verdict.SLOWER for row in rows),
-        f"channels_last is faster in {faster} of {len(rows)} cases and slower in {slower}; NCHW "
-        f"over channels_last: {times}",
+        over(rows, is_slower, is_slower),
+        f"channels_last is faster in {faster} of {len(rows)} cases and slower in {slower} (NCHW "
+        f"over channels_last: {times}){unclear(rows)}",
     )

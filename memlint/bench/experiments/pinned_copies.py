@@ -7,7 +7,7 @@ from typing import Any
 
 from memlint.bench.devices import settling
 from memlint.bench.experiment import Experiment, Found
-from memlint.bench.judging import TOO_NOISY, decided, standing, told, unmeasured
+from memlint.bench.judging import is_slower, over, told
 from memlint.bench.lab import Forms, Lab
 from memlint.bench.pair import Pair
 from memlint.bench.results import Answer, Row, Verdict
@@ -85,20 +85,13 @@ def inline_pair(size: int, device: str) -> Pair:
 
 def pin_answers(pinned: Sequence[Row], inline: Sequence[Row]) -> list[Answer]:
     """``pinned`` are pageable over page-locked memory, ``inline`` pinning first over not."""
-    if not decided((*pinned, *inline)):
-        return unmeasured(TOO_NOISY, "pinned-copies", "pin-memory")
     plain = "; ".join(f"{row.what}: from pageable memory {told(row)}" for row in pinned)
     first = "; ".join(f"{row.what}: pinned first {told(row)}" for row in inline)
     return [
-        Answer(
-            "pinned-copies",
-            standing(row.verdict is Verdict.SLOWER for row in decided(pinned)),
-            plain,
-        ),
-        Answer(
-            "pin-memory",
-            # Free where it is not slower, a win where it is faster.
-            standing(row.verdict is Verdict.FASTER for row in decided(inline)),
-            f"pinned by hand, on the way: {first}",
-        ),
+        Answer("pinned-copies", over(pinned, is_slower, is_slower), plain),
+        Answer("pin-memory", over(inline, _wins, _wins), f"pinned by hand, on the way: {first}"),
     ]
+
+
+def _wins(row: Row) -> bool:
+    return row.verdict is Verdict.FASTER

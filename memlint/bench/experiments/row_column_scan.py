@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from memlint.bench.experiment import Experiment, Found
-from memlint.bench.judging import TOO_NOISY, decided, standing, told, within
+from memlint.bench.judging import is_slower, over, standing, told, within
 from memlint.bench.lab import Forms, Lab
 from memlint.bench.pair import Pair
 from memlint.bench.plan import SITTINGS
 from memlint.bench.quantities import ratio
-from memlint.bench.results import Answer, Curve, Plot, Point, Row, Standing, Verdict
+from memlint.bench.results import Answer, Curve, Plot, Point, Row, Standing
 
 _QUICK = (1000, 1024)
 _FULL = (
@@ -144,32 +144,21 @@ def _point(row: Row, seconds: float) -> Point:
 
 def slices_answer(slices: Row) -> Answer:
     """NumPy slices, by columns against by rows."""
-    if not decided([slices]):
-        return Answer("column-scan", Standing.UNMEASURED, TOO_NOISY)
-    slower = slices.verdict is Verdict.SLOWER
     return Answer(
         "column-scan",
-        standing([slower, slower and within(slices.ratio, *_CLAIMED)]),
+        over([slices], lambda row: within(row.ratio, *_CLAIMED), is_slower),
         f"columns are {told(slices)} ({slices.what})",
     )
 
 
 def order_answer(compiled: Sequence[Row], python: Row) -> Answer:
     """All loops, compiled ones at some sizes and one in pure Python."""
-    rows = decided((*compiled, python))
-    if not rows:
-        return Answer("column-order", Standing.UNMEASURED, TOO_NOISY)
-    ratios = sorted(row.ratio for row in compiled)
+    ratios = [row.ratio for row in compiled]
     return Answer(
         "column-order",
-        standing(
-            [
-                any(row.verdict is Verdict.SLOWER for row in rows),
-                all(within(row.ratio, *_CLAIMED) for row in rows),
-            ]
-        ),
-        f"compiled, columns take {ratio(ratios[0])} to {ratio(ratios[-1])} times as long as rows, "
-        f"by size; in pure Python they are {told(python)}",
+        over((*compiled, python), lambda row: within(row.ratio, *_CLAIMED), is_slower),
+        f"compiled, columns take {ratio(min(ratios))} to {ratio(max(ratios))} times as long as "
+        f"rows, by size; in pure Python they are {told(python)}",
     )
 
 

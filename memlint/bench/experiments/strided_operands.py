@@ -8,11 +8,11 @@ from typing import Any
 
 from memlint.bench.devices import settling
 from memlint.bench.experiment import Experiment, Found
-from memlint.bench.judging import TOO_NOISY, decided, standing, within
+from memlint.bench.judging import decided, is_slower, over, unclear, within
 from memlint.bench.lab import Forms, Lab
 from memlint.bench.pair import Pair
 from memlint.bench.quantities import ratio
-from memlint.bench.results import Answer, Row, Standing, Verdict
+from memlint.bench.results import Answer, Row
 
 # No powers of two: there, the lines of a column compete for few sets of the cache as well.
 _QUICK, _FULL = 1000, 2000
@@ -93,27 +93,26 @@ def _pair(kind: Kind, name: str, size: int, dtype: str, device: str) -> Pair:
 
 def strided_answer(rows: Sequence[Row]) -> Answer:
     """Whether operations are as much slower on a strided operand as is claimed."""
-    rows = decided(rows)
-    if not rows:
-        return Answer("strided", Standing.UNMEASURED, TOO_NOISY)
-    slower = [row for row in rows if row.verdict is Verdict.SLOWER]
-    times = ", ".join(f"{row.variant} {ratio(row.ratio)}" for row in rows)
+    slower = [row for row in rows if is_slower(row)]
+    times = ", ".join(f"{row.variant} {ratio(row.ratio)}" for row in decided(rows))
     return Answer(
         "strided",
-        standing([bool(slower), all(within(row.ratio, *_CLAIMED) for row in rows)]),
-        f"{len(slower)} of {len(rows)} kinds of operations are measurably slower: {times} times",
+        over(rows, lambda row: within(row.ratio, *_CLAIMED), is_slower),
+        f"{len(slower)} of {len(rows)} kinds of operations are measurably slower ({times} times)"
+        f"{unclear(rows)}",
     )
 
 
 def contiguous_answer(rows: Sequence[Row]) -> Answer:
     """Whether a copy that is used once pays."""
-    charged = [(row, row.net_ratio) for row in decided(rows) if row.net_ratio is not None]
-    if not charged:
-        return Answer("contiguous", Standing.UNMEASURED, TOO_NOISY)
-    pays = [row.variant for row, net in charged if row.verdict is Verdict.SLOWER and net > _PAYS]
+    paid = [row.variant for row in rows if _pays(row)]
     return Answer(
         "contiguous",
-        standing(row.variant in pays for row, _ in charged),
-        f"with its copy charged to one use, it pays for {len(pays)} of {len(charged)} kinds of "
-        f"operations: {', '.join(pays) or 'none'}",
+        over(rows, _pays, _pays),
+        f"with its copy charged to one use, it pays for {len(paid)} of {len(rows)} kinds of "
+        f"operations ({', '.join(paid) or 'none'}){unclear(rows)}",
     )
+
+
+def _pays(row: Row) -> bool:
+    return is_slower(row) and row.net_ratio is not None and row.net_ratio > _PAYS
