@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memlint.bench.devices import settling
 from memlint.bench.experiment import Experiment, Found
 from memlint.bench.judging import decided, is_slower, over, unclear
 from memlint.bench.lab import Forms, Lab
-from memlint.bench.pair import Pair
+from memlint.bench.pair import Pair, Size
 from memlint.bench.quantities import ratio
 from memlint.bench.results import Answer, Row, Verdict
 
@@ -115,7 +114,7 @@ def _pair(shape: Shape, batch: int, dtype: str, device: str) -> Pair:
         # What goes into a layer has just come out of the one before it.
         rotate=False,
         what=f"{shape.label}, {batch} of {pixels} x {pixels}, {dtype}",
-        settle=settling(device),
+        settle=Size(batch, dtype, device, 1).settle,
     )
 
 

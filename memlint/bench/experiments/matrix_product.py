@@ -80,7 +80,7 @@ def _compiled() -> tuple[Callable[..., Any], ...]:
             for j in range(b.shape[1]):
                 total = c.dtype.type(0)
                 for k in range(a.shape[1]):
-                    total += a[i, k] * b[k, j]
+                    total += a[i, k] * b[k, j]  # memlint: ignore[naive-matmul-loop]
                 c[i, j] = total
 
     @njit
@@ -90,7 +90,7 @@ def _compiled() -> tuple[Callable[..., Any], ...]:
                 c[i, j] = 0
             for k in range(a.shape[1]):
                 for j in range(b.shape[1]):
-                    c[i, j] += a[i, k] * b[k, j]
+                    c[i, j] += a[i, k] * b[k, j]  # memlint: ignore[naive-matmul-loop]
 
     @njit
     def tiled(a: Any, b: Any, c: Any) -> None:
@@ -103,7 +103,7 @@ def _compiled() -> tuple[Callable[..., Any], ...]:
                     for i in range(i0, min(i0 + _TILE, a.shape[0])):
                         for k in range(k0, min(k0 + _TILE, a.shape[1])):
                             for j in range(j0, min(j0 + _TILE, b.shape[1])):
-                                c[i, j] += a[i, k] * b[k, j]
+                                c[i, j] += a[i, k] * b[k, j]  # memlint: ignore[naive-matmul-loop]
 
     return naive, reordered, tiled
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from memlint.bench.devices import settling
 from memlint.bench.experiment import Experiment, Found
 from memlint.bench.judging import is_slower, over, told
 from memlint.bench.lab import Forms, Lab
-from memlint.bench.pair import Pair
+from memlint.bench.pair import Pair, Size
 from memlint.bench.results import Answer, Row, Verdict
 
 _QUICK = (4 << 20, 64 << 20)
@@ -31,7 +30,7 @@ class PinnedCopies(Experiment):
         sizes: tuple[int, ...] = _FULL if lab.plan.full else _QUICK
         if lab.plan.size is not None:
             sizes = (lab.plan.size,)
-        device = lab.plan.device if lab.plan.device != "cpu" else "cuda"
+        device = lab.plan.device_of(self.needs)
         pinned = [
             lab.compare(
                 pinned_pair(size, device),
@@ -64,7 +63,7 @@ def pinned_pair(size: int, device: str) -> Pair:
         what=f"{size >> 10} KiB",
         nbytes=size,
         rotate=False,
-        settle=settling(device),
+        settle=Size(size, "", device, 1).settle,
     )
 
 
@@ -79,7 +78,7 @@ def inline_pair(size: int, device: str) -> Pair:
         what=f"{size >> 10} KiB",
         nbytes=size,
         rotate=False,
-        settle=settling(device),
+        settle=Size(size, "", device, 1).settle,
     )
 
 

@@ -73,7 +73,7 @@ def _compiled() -> tuple[Callable[..., Any], Callable[..., Any]]:
         total = 0.0
         for j in range(a.shape[1]):
             for i in range(a.shape[0]):
-                total += a[i, j]
+                total += a[i, j]  # memlint: ignore[column-order-loop]
         return total
 
     @njit

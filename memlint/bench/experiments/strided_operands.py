@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memlint.bench.devices import settling
 from memlint.bench.experiment import Experiment, Found
 from memlint.bench.judging import decided, is_slower, over, unclear, within
 from memlint.bench.lab import Forms, Lab
-from memlint.bench.pair import Pair
+from memlint.bench.pair import Pair, Size
 from memlint.bench.quantities import ratio
 from memlint.bench.results import Answer, Row
 
@@ -87,7 +86,7 @@ def _pair(kind: Kind, name: str, size: int, dtype: str, device: str) -> Pair:
         operands=operands,
         what=f"{name}, {dtype}, {size} x {size}",
         conversion=lambda strided, same, dense: strided.contiguous(),
-        settle=settling(device),
+        settle=Size(size, dtype, device, 1).settle,
     )
 
 
