@@ -112,14 +112,14 @@ def _interpreted(size: int) -> Pair:
         total = 0.0
         for j in range(a.shape[1]):
             for i in range(a.shape[0]):
-                total += a[i, j]
+                total += a[i, j]  # memlint: ignore[python-element-loop]
         return float(total)
 
     def by_rows(a: Any) -> float:
         total = 0.0
         for i in range(a.shape[0]):
             for j in range(a.shape[1]):
-                total += a[i, j]
+                total += a[i, j]  # memlint: ignore[python-element-loop]
         return float(total)
 
     return _pair(by_columns, by_rows, size)
