@@ -111,15 +111,15 @@ def _interpreted(size: int) -> Pair:
     def by_columns(a: Any) -> float:
         total = 0.0
         for j in range(a.shape[1]):
-            for i in range(a.shape[0]):
-                total += a[i, j]  # memlint: ignore[python-element-loop]
+            for i in range(a.shape[0]):  # memlint: ignore[python-element-loop]
+                total += a[i, j]
         return float(total)
 
     def by_rows(a: Any) -> float:
         total = 0.0
         for i in range(a.shape[0]):
-            for j in range(a.shape[1]):
-                total += a[i, j]  # memlint: ignore[python-element-loop]
+            for j in range(a.shape[1]):  # memlint: ignore[python-element-loop]
+                total += a[i, j]
         return float(total)
 
     return _pair(by_columns, by_rows, size)
