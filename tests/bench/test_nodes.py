@@ -79,7 +79,7 @@ def test_the_affinity_comes_back_after_a_failure() -> None:
 def test_latencies_up_to_the_whole_memory() -> None:
     pytest.importorskip("numba")
     lab = Lab(Plan(budget=60.0))
-    lab.share(6000)
+    lab.begin(6000)
     found = list(points(lab, np.zeros((4 << 20) // 8, np.uint64)))
     assert [point.x for point in found] == [1 << 20, 2 << 20, 4 << 20]
 

@@ -254,7 +254,7 @@ def test_points_of_a_curve_are_of_one_part() -> None:
 
 def test_one_sitting_has_fewer_rounds() -> None:
     lab = Lab(Plan(budget=60.0))
-    lab.share(6000)
+    lab.begin(6000)
     made: list[int] = []
 
     def operands() -> tuple[list[int]]:

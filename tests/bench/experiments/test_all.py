@@ -40,7 +40,7 @@ def test_an_experiment_is_well_formed(name: str) -> None:
     if why := missing(one.needs):
         pytest.skip(why)
     lab = Lab(Plan(size=SIZES.get(name), threads=1, budget=60.0))
-    lab.share(6000)
+    lab.begin(6000)
     found = one.run(lab)
     assert found.answers
     for answer in found.answers:
