@@ -16,6 +16,8 @@ from memlint.bench.results import Point, Row, Unit, Verdict
 from memlint.caches import count_of_sets
 from memlint.measure import LEAST_CLAIM, Comparison, Run, compare, time_one, weigh
 
+_PATIENCE = 3.0
+
 
 class NotTheSame(Exception):  # noqa: N818 - it is the bench that is at fault, not the program
     """The two forms of a bench gave different results."""
@@ -120,7 +122,7 @@ class Lab:
             pair = replace(pair, as_is=pair.alternative, comparable=False)
         if pair.comparable:
             _check(pair)
-        found = [_sitting(pair, seconds, seed) for seed in range(sittings)]
+        found = self._sittings(pair, seconds, sittings)
         row = self._row(found, pair.what, Unit.SECONDS, forms)
         if pair.conversion is not None:
             row = replace(
@@ -129,6 +131,15 @@ class Lab:
                 net_ratio=median(one.net_ratio for one in found),
             )
         return replace(row, verdict=_verdict_of_time(row), nbytes=pair.nbytes)
+
+    def _sittings(self, pair: Pair, seconds: float, sittings: int) -> list[Comparison]:
+        """One sitting at least; no further ones where they take far longer than they should, on
+        a machine that is slow or busy with other things."""
+        late = self._clock() + _PATIENCE * sittings * seconds
+        found = [_sitting(pair, seconds, 0)]
+        while len(found) < sittings and self._clock() < late:
+            found.append(_sitting(pair, seconds, len(found)))
+        return found
 
     def _weighed(self, stated: Weighed, forms: Forms) -> Row:
         as_is = stated.alternative if self.plan.control else stated.as_is

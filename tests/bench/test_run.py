@@ -264,3 +264,17 @@ def test_one_sitting_has_fewer_rounds() -> None:
     stated = Pair(work(1), work(1), operands, "1000 numbers", rotate=False, comparable=False)
     lab.compare(stated, FORMS, sittings=1)
     assert len(made) == 1
+
+
+def test_on_a_slow_machine_one_sitting_has_to_do() -> None:
+    made: list[float] = []
+    now = [0.0]
+
+    def operands() -> tuple[list[int]]:
+        made.append(now[0])
+        now[0] += 100.0
+        return ([1],)
+
+    stated = Pair(sum, sum, operands, "a list", rotate=False, comparable=False)
+    assert Lab(Plan(), clock=lambda: now[0]).compare(stated, FORMS).rounds
+    assert len(made) == 1
