@@ -16,7 +16,9 @@ from memlint.bench import text_report as text_module
 from memlint.bench.claims import CLAIMS
 from memlint.bench.json_report import json_report
 from memlint.bench.markdown_report import markdown_report
-from memlint.bench.results import Curve, Outcome, Plot, Point, Session
+from memlint.bench.results import Curve, Outcome, Plot, Point, Session, Standing
+from memlint.bench.run import OUT_OF_TIME
+from memlint.bench.standings import standings
 from memlint.bench.text_report import text_report
 from memlint.schemas.validation import schema, validate
 from tests.bench import sessions
@@ -161,3 +163,10 @@ def test_what_is_no_number_is_null() -> None:
     written = document(replace(sessions.SESSION, outcomes=(Outcome("odd", "Odd.", plots=(plot,)),)))
     (found,) = written["benches"][0]["plots"][0]["curves"][0]["points"]
     assert found == {"x": 1.0, "y": None, "low": None, "high": None}
+
+
+def test_claims_of_benches_that_a_run_did_not_come_to_have_no_standing() -> None:
+    spent = [Outcome("tlb-reach", "TLB", skipped=OUT_OF_TIME)]
+    assert not list(standings(spent))
+    (missing,) = {answer.standing for answer in standings([Outcome("tlb-reach", "", skipped="no")])}
+    assert missing is Standing.UNMEASURED
