@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from memlint.analysis.events import Called
 from memlint.analysis.graphs import MOST, differentiated, makings, nodes_behind
 from memlint.analysis.knowledge.autograd import LEAVING
+from memlint.analysis.last_name import last_name
 from memlint.analysis.uses import Uses
 from memlint.analysis.values import Function, Made, Site, Value, leaves, made_of, possible_graphs
 
@@ -34,18 +35,30 @@ def needs_graph_again(called: Called, backwards: Iterable[Called], uses: Uses) -
     behind = nodes_behind(value)
     graphs = possible_graphs(value)
     for other in backwards:
-        if other.node is called.node or _is_before(other.node, called.node, uses):
+        if other.node is called.node or _precedes(other, called, uses):
             continue
         if any(one.loop.node is inner for one in other.context.loops) and _may_share(
             differentiated(other), graphs, behind
         ):
             return True
-    repeated = _repeated(inner, called.node, uses)
+    own = _repeated(inner, called.node, uses)
+    repeated = _with_helpers(own, value, uses)
     return (
         not _made_in(repeated, inner, value, uses)
+        or any(_keeps(helper) for helper in repeated[len(own) :])
         or _carried(repeated, value)
         or any(_walked_elsewhere(called, part, behind, uses) for part in repeated)
     )
+
+
+def _precedes(other: Called, called: Called, uses: Uses) -> bool:
+    """Whether ``other`` is done before ``called``, in the same function or in one called there."""
+    if _is_before(other.node, called.node, uses):
+        return True
+    ways = zip(
+        (*other.context.calls, other.node), (*called.context.calls, called.node), strict=False
+    )
+    return next((_is_before(one, two, uses) for one, two in ways if one is not two), False)
 
 
 def _is_before(one: ast.AST, other: ast.AST, uses: Uses) -> bool:
@@ -66,6 +79,30 @@ def _repeated(loop: ast.AST, node: ast.AST, uses: Uses) -> list[ast.AST]:
         around = next((a for a in uses.ancestors(loop) if isinstance(a, COMPREHENSIONS)), loop)
     scope = uses.scope_of(node)
     return [around] if scope is uses.scope_of(around) else [around, scope]
+
+
+def _with_helpers(repeated: list[ast.AST], value: Value, uses: Uses) -> list[ast.AST]:
+    """What runs anew in each iteration, and the functions among it that made parts of a value."""
+    waiting = {
+        id(scope): scope
+        for one in makings(value)
+        if isinstance(scope := uses.scope_of(one.node), (ast.FunctionDef, ast.AsyncFunctionDef))
+    }
+    found = list(repeated)
+    for part in found:
+        called = {last_name(one.func) for one in ast.walk(part) if isinstance(one, ast.Call)}
+        for key, scope in list(waiting.items()):
+            if scope.name in called:
+                found.append(waiting.pop(key))
+    return found
+
+
+def _keeps(helper: ast.AST) -> bool:
+    """Whether a function may keep a part of the graph for when it is called again."""
+    return any(
+        isinstance(one, (ast.Attribute, ast.Subscript)) and isinstance(one.ctx, ast.Store)
+        for one in ast.walk(helper)
+    )
 
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
