@@ -55,6 +55,7 @@ from memlint.analysis.axes.views import (
     transpose,
     unfold,
     unsqueeze,
+    with_sizes,
 )
 
 __all__ = [
@@ -108,4 +109,5 @@ __all__ = [
     "unfold",
     "unknown_strides",
     "unsqueeze",
+    "with_sizes",
 ]

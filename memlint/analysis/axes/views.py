@@ -16,6 +16,7 @@ from memlint.analysis.axes.model import (
     Size,
     Swap,
     dense,
+    ranked,
     resolve,
     unknown_strides,
     with_axes,
@@ -46,6 +47,19 @@ def give_rank(layout: Layout, rank: int) -> Layout:
     if any(not _fits(swap, rank) for swap in loose.swaps):
         return unknown_strides((None,) * rank)
     return permuted(dense((None,) * rank), permutation(loose.swaps, rank))
+
+
+def with_sizes(layout: Layout, sizes: Sequence[Size]) -> Layout:
+    """The same layout, once it is known how long each of its axes is."""
+    if layout.axes is None or len(layout.axes) != len(sizes):
+        return layout
+    memory = list(layout.memory)
+    known: list[Axis] = []
+    for axis, size in zip(layout.axes, sizes, strict=True):
+        if axis.memory is not None and axis.step == 1 and axis.whole:
+            memory[axis.memory] = size
+        known.append(replace(axis, size=size))
+    return ranked(known, tuple(memory))
 
 
 def _fits(swap: Swap, rank: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from memlint.analysis.axes import dense
+from memlint.analysis.axes import dense, give_rank, with_sizes
 from memlint.analysis.interpreter.access import key_values
 from memlint.analysis.interpreter.calls import Calls
 from memlint.analysis.interpreter.expressions import operator_name
@@ -66,8 +66,10 @@ class Assignments(Calls):
             self.assign(target, value)
 
     def _learn_rank(self, target: ast.expr, node: ast.expr, value: Value) -> None:
-        """``b, t, c = x.shape`` tells how many axes a parameter has."""
-        if not isinstance(target, (ast.Tuple, ast.List)) or not isinstance(value, Object):
+        """``b, t, c = x.shape`` tells how many axes an array has, and what their lengths are."""
+        if not isinstance(target, (ast.Tuple, ast.List)) or not isinstance(
+            value, (Object, Sequence)
+        ):
             return
         match node:
             case ast.Attribute(value=ast.Name(id=name), attr="shape"):
@@ -79,13 +81,33 @@ class Assignments(Calls):
         count = len(target.elts)
         array = self.scope.vars.get(name)
         starred = any(isinstance(one, ast.Starred) for one in target.elts)
-        if value.cls != "memlint.shape" or starred or count < fewest:
+        if starred or count < fewest:
             return
-        if not isinstance(array, Unknown):
+        if isinstance(array, Tensor):
+            self.scope.vars[name] = self._with_lengths(array, value, count)
+        elif isinstance(array, Unknown) and isinstance(value, Object):
+            self._learn_shape(name, array, value, count)
+
+    def _with_lengths(self, array: Tensor, shape: Value, count: int) -> Tensor:
+        """A tensor whose lengths, or some of them, are known by nothing but their names."""
+        layout = give_rank(array.layout, count) if array.layout.loose is not None else array.layout
+        if layout.axes is None or len(layout.axes) != count:
+            return array
+        if any(axis.step is None for axis in layout.axes):
+            return array  # that it has gaps is worth more than how long it is
+        named = [size_of(self._unpacked(shape, axis)) for axis in range(count)]
+        sizes = [
+            name if axis.size is None else axis.size
+            for axis, name in zip(layout.axes, named, strict=True)
+        ]
+        return replace(array, layout=with_sizes(layout, sizes))
+
+    def _learn_shape(self, name: str, array: Unknown, shape: Object, count: int) -> None:
+        if shape.cls != "memlint.shape":
             return
         if array.origin not in ("parameter", "torch", "numpy") and not _of_dense_layer(array):
             return
-        sizes = [size_of(self._unpacked(value, axis)) for axis in range(count)]
+        sizes = [size_of(self._unpacked(shape, axis)) for axis in range(count)]
         tensor = replace(self.assumed_tensor(array), layout=dense(sizes))
         self.scope.vars[name] = tensor if array.made is None else with_made(tensor, array.made)
 
