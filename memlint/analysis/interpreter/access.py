@@ -65,8 +65,7 @@ class Access(Modules):
             case Instance():
                 return self.instance_attribute(base, name, node)
             case Class():
-                found = self.class_attribute(base, name)
-                return found if found is not None else Bound(base, name)
+                return self.attribute_of_class(base, name)
             case Tensor():
                 found = knowledge.attribute(base, name, node)
                 if found is not None:
@@ -149,6 +148,9 @@ class Access(Modules):
         raise NotImplementedError
 
     def class_attribute(self, cls: Class, name: str) -> Value | None:
+        raise NotImplementedError
+
+    def attribute_of_class(self, cls: Class, name: str) -> Value:
         raise NotImplementedError
 
     def object_attribute(self, base: Object, name: str, node: ast.AST) -> Value:

@@ -84,6 +84,14 @@ class Objects(Containers):
                 return found
         return None
 
+    def attribute_of_class(self, cls: Class, name: str) -> Value:
+        found = self.class_attribute(cls, name)
+        if found is None:
+            return Bound(cls, name)
+        if isinstance(found, Function) and "builtins.classmethod" in self.trait_names(found):
+            return Function(found.node, found.scope, cls, found.name)
+        return found
+
     def instance_attribute(self, instance: Instance, name: str, node: ast.AST) -> Value:
         own = self.heap.get(instance, name)
         declared = self.attribute_types(instance.cls).get(name)
