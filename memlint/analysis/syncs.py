@@ -41,6 +41,8 @@ TRUTH = "builtins.bool"
 READS = READING_METHODS | READING_FUNCTIONS | {".format"}
 BACKWARD = frozenset({".backward", "torch.autograd.backward", ".manual_backward"})
 TRAINING = BACKWARD | {".zero_grad"}
+NORMS = frozenset({"torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_norm",
+                   ".clip_grad_norm_"})  # fmt: skip
 STEPS = frozenset({".step"})
 # What waits for all that was queued.
 EMPTYING = frozenset({"torch.cuda.synchronize", "torch.accelerator.synchronize"})
@@ -101,6 +103,8 @@ class Reads:
     losses: set[int] = field(default_factory=set)
     # What goes into ``env.step(...)``.
     fed: set[int] = field(default_factory=set)
+    # What backward is called on, by the loops in whose own body it is.
+    walked: dict[int, list[Value]] = field(default_factory=dict)
     # What empties the queue, and what fills it again, but for the forward pass.
     emptied: list[Called] = field(default_factory=list)
     filled: list[Called] = field(default_factory=list)
@@ -124,9 +128,10 @@ class Reads:
             if call.name in BACKWARD:
                 self.filled.append(call)
                 given = (call.receiver, *call.args.positional)
-                self.losses.update(
-                    id(made.node) for one in given if one is not None for made in _made_by(one)
-                )
+                values = [one for one in given if one is not None]
+                self.losses.update(id(made.node) for one in values for made in _made_by(one))
+                if innermost is not None:
+                    self.walked.setdefault(id(innermost.loop.node), []).extend(values)
 
     def waits(self) -> Iterator[Wait]:
         """The reads that make the host wait over and over, once a line."""
@@ -156,7 +161,16 @@ class Reads:
         known = kind != "training" or read.name in READING_METHODS
         if any((known or self._is_tensor(one)) and on_cuda(one, self.placed) for one in values):
             return Wait(read, kind, loop)
+        if kind == "training" and any(self._is_norm(one, loop) for one in values):
+            return Wait(read, kind, loop)
         return None
+
+    def _is_norm(self, value: Value, loop: Enclosing) -> bool:
+        """Whether ``value`` is the norm of the gradients, which lie where the loss does."""
+        losses = self.walked.get(id(loop.loop.node), [])
+        return any(
+            made.name in NORMS for one in alternatives(value) for made in _made_by(one)
+        ) and any(on_cuda(one, self.placed) for one in losses)
 
     def _waited_for(self, read: Called, before: Called) -> bool:
         """Whether ``before`` waits in the same iteration for all that ``read`` would wait for."""
