@@ -109,6 +109,7 @@ class Index:
                 holders = [u for u in holders if self._has_place(u, sieve, graph)]
                 if not holders:
                     return set()
+            touching += holders
             if sieve.nearest or sieve.alone:
                 every += holders if number == 0 else []
             elif any(unit.owner == unit.name == "" for unit in holders):
@@ -117,7 +118,6 @@ class Index:
             candidates = reached if candidates is None else candidates & reached
             if not candidates:
                 return candidates
-            touching += holders
         if candidates is None:
             return {id(u.node) for u in graph.units}
         if sieve.classwide:

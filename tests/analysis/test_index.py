@@ -137,3 +137,23 @@ def test_words_of_products() -> None:
         assert PRODUCT.search(text), text
     for text in ("comm", "addmm(", "dotted", "robot", "hmm", "bmm_", "_dot"):
         assert not PRODUCT.search(text), text
+
+
+KEPT = """OPTIONS = {"device": "cuda"}
+
+
+class Trainer:
+    def __init__(self, data):
+        self.batches = Loader(data)
+
+    def run(self):
+        return [x.cuda() for x in self.batches]
+
+    def report(self):
+        return 1
+"""
+
+
+def test_methods_with_words_that_the_module_has_too_are_read() -> None:
+    needs = Needs({"Loader"}, units=[{"Loader("}, {"cuda"}], classwide=True)
+    assert read(KEPT, needs) == {"__init__:5", "run:8"}
