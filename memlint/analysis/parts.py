@@ -140,7 +140,8 @@ def part_of(value: Value) -> Part | None:
                 return None
         elif made.name not in SAME:
             return None
-        tensor = tensor or made.name in TENSOR_METHODS or _is_tensor(base)
+        taken = made.name in TENSOR_METHODS or made.name.startswith("torch.")
+        tensor = tensor or taken or _is_tensor(base)
         if narrowed and tensor:
             if _is_small(base) or node is None:
                 return None
