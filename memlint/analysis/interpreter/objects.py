@@ -45,6 +45,7 @@ KEPT_AS_OBJECTS = (
     "torch.autograd.no_grad",
     "torch.autograd.enable_grad",
 )
+FIELD = "dataclasses.field"
 # Built-in functions whose result says nothing of their arguments.
 FORGETFUL = (
     "len", "print", "isinstance", "id", "hash", "repr", "str", "hasattr", "type", "input",
@@ -103,7 +104,7 @@ class Objects(Containers):
         if found is None:
             return Bound(instance, name)
         if not isinstance(found, Function):
-            return found
+            return found if _factory_of(found) is None else Unknown("call")
         traits = set(self.trait_names(found))
         if "builtins.staticmethod" in traits:
             return found
@@ -164,13 +165,16 @@ class Objects(Containers):
 
     def _fill_fields(self, instance: Instance, cls: Class, args: Args) -> None:
         fields = [
-            statement.target.id
+            (statement.target.id, statement)
             for one in reversed(self.lineage(cls))
             for statement in one.node.body
             if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
         ]
-        for index, name in enumerate(fields):
+        for index, (name, statement) in enumerate(fields):
             given = args.get(name, index)
+            factory = _factory_of(self.class_attribute(cls, name))
+            if isinstance(given, Absent) and factory is not None:
+                given = self.call(factory, Args((), {}, False), statement)
             if not isinstance(given, Absent):
                 self.heap.put(instance, name, given, strong=True)
 
@@ -231,6 +235,11 @@ class Objects(Containers):
 
     def _keep(self, name: str, args: Args, node: ast.AST) -> Value:
         return Object(name, self.sites.at(node), facts_of(args))
+
+    def _field(self, args: Args, node: ast.AST) -> Value:
+        """``field(default_factory=list)`` of a data class."""
+        default = args.get("default")
+        return self._keep(FIELD, args, node) if isinstance(default, Absent) else default
 
     def _next(self, args: Args, node: ast.AST) -> Value:
         return self.element(args.get("", 0))
@@ -299,6 +308,14 @@ class Objects(Containers):
         return UNKNOWN
 
 
+def _factory_of(member: Value | None) -> Value | None:
+    """What makes the values of a field of a data class, where each object gets its own."""
+    if not isinstance(member, Object) or member.cls != FIELD:
+        return None
+    factory = member.fact("default_factory")
+    return None if isinstance(factory, Absent) else factory
+
+
 def _kept(name: str) -> Handler:
     return lambda self, args, node: self._keep(name, args, node)
 
@@ -309,6 +326,7 @@ Objects.FUNCTIONS.update(
     {
         "torch.as_tensor": Objects._same_memory,
         "torch.from_numpy": Objects._from_array,
+        FIELD: Objects._field,
         "builtins.len": Objects._length,
         "builtins.next": Objects._next,
         "builtins.int": Objects._number_of,
