@@ -9,7 +9,7 @@ from memlint.analysis.events import Called, Forward, ProgramEnd, ProgramStart
 from memlint.analysis.line_edits import removed
 from memlint.analysis.places.repeated import may_empty_caches
 from memlint.analysis.steps import STEP_HOOKS, hook_of_step, step_around
-from memlint.analysis.uses import uses_in
+from memlint.analysis.uses import Uses, uses_in
 from memlint.findings import Applicability, Severity
 from memlint.rule import Draft, DraftFix, Needs, Rule
 
@@ -50,7 +50,8 @@ class EmptyCacheInLoop(Rule):
 
     - it is reached only now and then (`if step % 500 == 0`), or under a condition that may come
       out otherwise in each step, such as one on the free memory;
-    - it stands in the handler of an exception (out of memory, try again with less);
+    - it stands in the handler of an exception (out of memory, try again with less), or is reached
+      after one only;
     - it stands outside of the innermost loop: once an epoch, between phases;
     - each iteration makes, loads or deletes a model of its own.
 
@@ -136,9 +137,9 @@ class EmptyCacheInLoop(Rule):
             if called.name not in EMPTYING and not _is_pool(called):
                 continue
             where = self._where(called)
-            if not where:
-                continue
             statement = called.statement
+            if not where or _after_failure(statement, uses_in(program.tree)):
+                continue
             edit = None
             if isinstance(statement, ast.Expr) and statement.value is called.node:
                 edit = removed(called.source, statement, uses_in(program.tree))
@@ -165,6 +166,24 @@ class EmptyCacheInLoop(Rule):
         return {"batch": "for every batch", "step": "in every training step"}.get(
             step.role, "in every iteration that runs the model"
         )
+
+
+def _after_failure(statement: ast.AST, uses: Uses) -> bool:
+    """Whether a statement is only reached where one before it, which leaves the loop otherwise,
+    has failed: a search for the batch size that fits."""
+    parent = next(iter(uses.ancestors(statement)), None)
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(parent, name, [])
+        if isinstance(block, list) and statement in block:
+            return any(_leaves_unless_failing(one) for one in block[: block.index(statement)])
+    return False
+
+
+def _leaves_unless_failing(statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.Try) or not statement.handlers:
+        return False
+    last = (statement.orelse or statement.body)[-1]
+    return isinstance(last, (ast.Break, ast.Return, ast.Continue))
 
 
 def _is_pool(called: Called) -> bool:
