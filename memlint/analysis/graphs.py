@@ -35,7 +35,8 @@ LOSS = re.compile(
 # What numbers are called that are mostly counted, not differentiated.
 COUNTED = re.compile(
     r"(^|_)(acc|accs|accuracy|correct|hits?|iou|dice|top_?\d|n|num|count|idx|index|preds?|labels?|"
-    r"targets?|masks?|precision|recall|f1|psnr|ssim|metrics?|scores?|rewards?|stats?|infos?)(\d*|s)(_|$)",
+    r"targets?|masks?|precision|recall|f1|psnr|ssim|metrics?|scores?|rewards?|stats?|infos?|items|logs?)"
+    r"(\d*|s)(_|$)",
     re.IGNORECASE,
 )
 _LEAVING = frozenset(f".{name}" for name in LEAVING)
