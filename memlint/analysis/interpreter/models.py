@@ -43,6 +43,9 @@ SELF_METHODS = frozenset(
      "requires_grad_", "apply", "compile", "share_memory", "to_empty", "xpu", "module"}
 )  # fmt: skip
 # Modules that are made of what they are given, and the methods that give them more.
+SEQUENTIAL = "torch.nn.Sequential"
+# Where the layers of an object of a class are kept that extends it.
+LAYERS = "<layers>"
 CONTAINERS = frozenset({f"torch.nn.{kind}" for kind in ("Sequential", "ModuleList", "ModuleDict")})
 HOLDING = frozenset({"add_module", "register_module", "append", "extend", "insert", "update"})
 PRECISE = frozenset({"fp16", "bf16", "float16", "bfloat16", "16", "16-mixed", "bf16-mixed"})
@@ -261,13 +264,24 @@ class Models(Layers):
         if CONTAINERS & set(library):
             for part in args.positional:
                 self.hold(instance, part)
+        if SEQUENTIAL in library and not args.open:
+            layers = Object(SEQUENTIAL, instance.site, facts_of(args))
+            self.heap.put(instance, LAYERS, layers, strong=True)
         for base in library:
             if base in CONVOLUTIONS:
                 layer = Object(base, instance.site, facts_of(args))
                 self.heap.put(instance, LAYER, layer, strong=True)
 
+    def _adds_nothing(self, cls: Class) -> bool:
+        """Whether a class, and those of the program that it extends, only fill a container."""
+        members = (self.members.get(id(one.node), {}) for one in self.lineage(cls))
+        return not any(name != "__init__" for found in members for name in found)
+
     def construct(self, cls: Class, args: Args, node: ast.AST) -> Value:
         made = super().construct(cls, args, node)
+        if isinstance(made, Instance) and self._adds_nothing(cls):
+            # A row of layers by another name.
+            made = self.heap.get(made, LAYERS) or made
         self.note_birth(made, node)
         return made
 
