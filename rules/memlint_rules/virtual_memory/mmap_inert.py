@@ -36,6 +36,12 @@ COPIES = {
 LOADERS = frozenset({"numpy.load", "torch.load", "torch.serialization.load"})
 ONE_BY_ONE = "save the array as `.npy` of its own and map that"
 
+# What paths are put together of.
+_OF_PATHS = (
+    ast.Name, ast.Attribute, ast.Constant, ast.BinOp, ast.operator, ast.expr_context,
+    ast.JoinedStr, ast.FormattedValue,
+)  # fmt: skip
+
 
 class MmapInert(Rule):
     """A file is to be mapped, or read in part, but is read whole.
@@ -325,7 +331,24 @@ def _path_depends(archive: Value, loop: ast.AST) -> bool:
     if made is None:
         return False
     inside = any(node is made.node for node in ast.walk(loop))
-    return inside and not (made.inputs and isinstance(made.inputs[0], Const))
+    if not inside or (made.inputs and isinstance(made.inputs[0], Const)):
+        return False
+    return not _is_same_path(made.node, loop)
+
+
+def _is_same_path(opening: ast.AST, loop: ast.AST) -> bool:
+    """Whether a path is put together of constants and of what the loop does not change."""
+    if not isinstance(opening, ast.Call) or not opening.args:
+        return False
+    parts = list(ast.walk(opening.args[0]))
+    changed = {
+        getattr(one, "id", getattr(one, "attr", ""))
+        for one in ast.walk(loop)
+        if isinstance(getattr(one, "ctx", None), ast.Store)
+    }
+    return all(isinstance(one, _OF_PATHS) for one in parts) and not any(
+        getattr(one, "id", getattr(one, "attr", None)) in changed for one in parts
+    )
 
 
 def _is_kept(called: Called) -> bool:
