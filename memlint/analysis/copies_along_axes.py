@@ -33,6 +33,8 @@ _REDUCTIONS = frozenset(
     {"mean", "sum", "amax", "amin", "max", "min", "std", "var", "norm", "prod", "median",
      "logsumexp", "argmax", "argmin", "any", "all"}
 )  # fmt: skip
+# Those of them that tell the places as well, where they are given an axis.
+_EXTREMES = frozenset({"max", "min", "median"})
 # Pooling into so many places, by how many axes it pools.
 _POOLS = {f"adaptive_{kind}_pool{axes}d": axes for kind in ("avg", "max") for axes in (1, 2, 3)}
 # Copying less is not worth a word; nor are so few numbers, however often they are repeated.
@@ -232,7 +234,8 @@ def _made_ones(made: Made) -> set[int] | None:
             return set()
         return {axis} | {one + (one >= axis) for one in inner if one >= 0 and axis >= 0}
     if name == "getitem":
-        return _indexed_ones(made.inputs[1:])
+        extreme = _extreme_behind(made)
+        return _indexed_ones(made.inputs[1:]) if extreme is None else _made_ones(extreme)
     if name in ("view", "reshape"):
         return {axis for axis, size in enumerate(_sizes_given(made)) if size == 1}
     if name in _POOLS:
@@ -242,6 +245,15 @@ def _made_ones(made: Made) -> set[int] | None:
         axis = integer(_first(made.get("dim", 1), made.get("axis", 1)))
         return {axis} if kept == Const(True) and axis is not None else set()
     return None if name in _SAME_SIZES | _ARITHMETIC else set()
+
+
+def _extreme_behind(part: Made) -> Made | None:
+    """The reduction of ``x.max(2, keepdim=True)[0]``, which gives values and places."""
+    made = next(mades(part.inputs[0]), None)
+    if made is None or short(made.name) not in _EXTREMES or part.inputs[1:] != (Const(0),):
+        return None
+    by_axis = isinstance(integer(_first(made.get("dim", 1), made.get("axis", 1))), int)
+    return made if by_axis else None
 
 
 def _sizes_given(made: Made) -> tuple[int | None, ...]:
