@@ -138,7 +138,7 @@ class TensorFromArrayList(Rule):
         """A tensor made of a list whose elements are arrays."""
         given = call.args.get("data" if call.name in INFER else "", 0)
         node = _argument(call.node)
-        options = alternatives(given)
+        options = [one for one in alternatives(given) if not _is_empty(one)]
         lists = [arrays for one in options if (arrays := _arrays(one))]
         if node is None or not all(_arrays(one) or is_array(one) for one in options):
             lists = []
@@ -229,6 +229,11 @@ def _arrays(value: Value) -> list[Value] | None:
             return None
         found.extend(inner)
     return found
+
+
+def _is_empty(value: Value) -> bool:
+    """A list to which nothing has been added yet: one that is begun anew for each batch."""
+    return isinstance(value, Sequence) and value.items == ()
 
 
 def _entries(value: Sequence) -> list[Value]:
