@@ -90,8 +90,8 @@ def _is_pool(receiver: Value) -> bool:
 
 def _submitted(called: Called, node: ast.Call) -> Iterable[tuple[Value, ast.expr]]:
     if called.name == ".submit":
-        for value, shown in zip(called.args.positional[1:], node.args[1:], strict=False):
-            yield from _parts(value, shown)
+        for value, given in zip(called.args.positional[1:], node.args[1:], strict=False):
+            yield from _parts(value, given)
         for keyword in node.keywords:
             if keyword.arg is not None:
                 yield called.args.get(keyword.arg), keyword.value
