@@ -162,10 +162,12 @@ class Recorder:
         for one in operands:
             # The signature, spelled out: a call for each operand would cost half as much again.
             try:
-                if one.layout is _STRIDED:
-                    key += one.shape, one.stride(), one.dtype, one.is_cpu or one.device
-                else:
+                if one.layout is not _STRIDED:
                     key += signature(one)
+                elif one.is_cpu:
+                    key += one.shape, one.stride(), one.dtype
+                else:
+                    key += one.shape, one.stride(), one.dtype, one.device
             except RuntimeError:  # it has no shape: asking each for that beforehand takes longer
                 key += signature(one)
         whole = tuple(key)

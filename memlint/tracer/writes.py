@@ -36,10 +36,8 @@ class Writes:
     def note(self, tensors: Iterable[torch.Tensor]) -> None:
         """Something is written into these."""
         counts = self._counts
-        for one in tensors:
-            if has_strides(one):
-                storage = storage_of(one)
-                counts.put(storage, (counts.get(storage) or 0) + 1)
+        for storage in map(storage_of, filter(has_strides, tensors)):
+            counts.put(storage, (counts.get(storage) or 0) + 1)
 
     def count(self, storage: int) -> int:
         """How often something was written into a storage."""
