@@ -54,28 +54,27 @@ class CallSites:
     def here(self, depth: int = 2) -> SpotKey:
         """The key of the call site, seen from ``depth`` frames above; ``NOWHERE`` if there is
         none, as on a thread of autograd's own."""
-        frame = sys._getframe(depth)
+        frame: FrameType | None = sys._getframe(depth)
         passed = self._passed
         while frame is not None:
             code = frame.f_code
-            name = code.co_filename
-            skip = passed.get(name)
-            if skip is None:
-                skip = passed[name] = self._is_passed(name)
+            try:
+                skip = passed[code.co_filename]
+            except KeyError:
+                skip = self._judge(code.co_filename)
             if not skip:
                 key = (id(code), frame.f_lasti)
                 if key not in self._spots:
                     self._spots[key] = Spot(code, frame.f_lasti)
                 return key
-            frame = frame.f_back  # type: ignore[assignment]
+            frame = frame.f_back
         return NOWHERE
 
     def is_own(self, depth: int = 2) -> bool:
         """Whether the function ``depth`` frames above is the program's own."""
         name = sys._getframe(depth).f_code.co_filename
-        if name not in self._passed:
-            self._passed[name] = self._is_passed(name)
-        return not self._passed[name]
+        passed = self._passed.get(name)
+        return not (self._judge(name) if passed is None else passed)
 
     def within_backward(self, task: int, depth: int = 2) -> tuple[SpotKey, bool]:
         """As :meth:`here`, and whether that place lies within the backward pass: a hook, or what
@@ -97,7 +96,7 @@ class CallSites:
                 self._engine = code
             skip = self._passed.get(code.co_filename)
             if skip is None:
-                skip = self._passed[code.co_filename] = self._is_passed(code.co_filename)
+                skip = self._judge(code.co_filename)
             if not skip:
                 key = (id(code), frame.f_lasti)
                 if key not in self._spots:
@@ -105,6 +104,11 @@ class CallSites:
                 return key, not started
             frame = frame.f_back
         return NOWHERE, False
+
+    def _judge(self, filename: str) -> bool:
+        """Whether frames of a file are passed over, worked out once."""
+        passed = self._passed[filename] = self._is_passed(filename)
+        return passed
 
     def _is_passed(self, filename: str) -> bool:
         if filename.startswith(("<frozen ", *self._roots)):

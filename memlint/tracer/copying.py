@@ -22,13 +22,12 @@ class Copying:
     def __init__(self) -> None:
         self._copied: dict[tuple[Any, ...], tuple[Odd, bytes, SpotKey]] = {}
 
-    def note(self, record: Noted, source: torch.Tensor, writes: int) -> None:
+    def note(self, record: Noted, source: torch.Tensor, storage: int, writes: int) -> None:
         """A copy was made of an array that is not row-major; ``writes`` is how often something was
-        written into it."""
-        key = (source.untyped_storage()._cdata, source.storage_offset(), source.shape,
-               source.stride())  # fmt: skip
+        written into its storage."""
+        key = (storage, source.storage_offset(), source.shape, source.stride())
         known, taken = self._copied.pop(key, None), sample(source)
-        if known is not None and known[0].is_same(source, writes) and known[1] == taken:
+        if known is not None and known[0].is_same(source, storage, writes) and known[1] == taken:
             record.again += 1
             record.copied_at = known[2]
             self._copied[key] = known

@@ -11,6 +11,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from types import CodeType
 from typing import Any, Protocol
 
 import torch
@@ -28,7 +29,6 @@ _ENDS = (
     torch.ops.profiler._record_function_exit.default,
     torch.ops.profiler._record_function_exit._RecordFunction,
 )
-_MARKERS = frozenset(map(id, (_BEGINS, *_ENDS)))
 _is_inference = torch.is_inference_mode_enabled
 _function_modes = torch._C._len_torch_function_stack
 _DisableTorchFunction = torch._C.DisableTorchFunction
@@ -52,6 +52,20 @@ Note = Callable[[Any, Sequence[Any], Mapping[str, Any], Any], None]
 """Is given an operation that has run: the operator, its arguments and its result."""
 
 
+def _is_left_alone(code: CodeType) -> bool:
+    """Have Dynamo compile neither a function nor what it calls; false where torch cannot."""
+    try:
+        from torch._C._dynamo.eval_frame import (
+            _FrameAction,
+            _FrameExecStrategy,
+            set_code_exec_strategy,
+        )
+    except ImportError:
+        return False
+    set_code_exec_strategy(code, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.SKIP))
+    return True
+
+
 class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Tells of every operation of this thread and process.
 
@@ -66,7 +80,10 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._listener = listener
         self._is_child = False
         self._open: list[str] = []
-        self._composite: dict[Any, bool] = {}
+        self._composite: dict[int, bool] = {}
+        # What runs an operator, by its identity: so that no other takes it, they are held on to.
+        self._runs: dict[int, Any] = {}
+        self._operators: list[Any] = []
         mine = weakref.ref(self)
         os.register_at_fork(after_in_child=lambda: _hush(mine()))
 
@@ -88,6 +105,12 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Compiled code goes on running compiled."""
         return True
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Whether torch has to wrap the handler so that Dynamo leaves it alone, which costs each
+        operation two calls more."""
+        return not _is_left_alone(cls.__torch_dispatch__.__code__)
+
     def __torch_dispatch__(
         self,
         func: Any,
@@ -97,27 +120,21 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         if kwargs is None:
             kwargs = {}
-        if self._is_child or not isinstance(func, torch._ops.OpOverload):
-            return func(*args, **kwargs)
-        if types and any(one not in PLAIN for one in types):
-            if any(map(is_stand_in, types)):
-                return func(*args, **kwargs)
-            # A subclass takes the call apart; its parts come here again.
-            return NotImplemented
-        if id(func) in _MARKERS:
-            return self._marked(func, args, kwargs)
+        run = self._runs.get(id(func))
+        if run is None or (types and not PLAIN.issuperset(types)):
+            return self._out_of_line(func, types, args, kwargs)
         if _is_inference() and self._is_composite(func):
             with self:
                 result = func.decompose(*args, **kwargs)
             if result is not NotImplemented:
                 return result
         try:
-            result = func(*args, **kwargs)
+            result = run(*args, **kwargs)
         except RuntimeError:
             if not _takes_a_number_for_a_tensor(func, args):
                 raise
             args = (_as_tensor(args[0]), *args[1:])
-            result = func(*args, **kwargs)
+            result = run(*args, **kwargs)
         note = self.note
         if note is not None:
             if _function_modes():
@@ -127,10 +144,28 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 note(func, args, kwargs, result)
         return result
 
+    def _out_of_line(
+        self, func: Any, types: Sequence[type], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """What is not told of, or not as it comes; and each operator when it first does."""
+        if self._is_child or not isinstance(func, torch._ops.OpOverload):
+            return func(*args, **kwargs)
+        if any(map(is_stand_in, types)):
+            return func(*args, **kwargs)
+        if not PLAIN.issuperset(types):
+            # A subclass takes the call apart; its parts come here again.
+            return NotImplemented
+        if func is _BEGINS or func in _ENDS:
+            return self._marked(func, args, kwargs)
+        self._operators.append(func)
+        # Calling the operator itself would only pass the call on to this.
+        self._runs[id(func)] = func._op if type(func) is torch._ops.OpOverload else func
+        return self.__torch_dispatch__(func, types, args, kwargs)
+
     def _is_composite(self, func: Any) -> bool:
-        known = self._composite.get(func)
+        known = self._composite.get(id(func))
         if known is None:
-            known = self._composite[func] = bool(func._can_decompose())
+            known = self._composite[id(func)] = bool(func._can_decompose())
         return known
 
     def _marked(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -147,6 +182,7 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def hush(self) -> None:
         """Tell nothing any more: this is a forked child."""
         self._is_child, self.note = True, None
+        self._runs.clear()
 
 
 _NUMBERS = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,14 +39,16 @@ class Operator:
     repeats: bool
     writes: tuple[tuple[int, str], ...]
 
-    def written(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[torch.Tensor]:
+    def written(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
         """The tensors that a call writes into."""
+        found: list[torch.Tensor] = []
         for index, name in self.writes:
             value = args[index] if index < len(args) else kwargs.get(name)
             if isinstance(value, torch.Tensor):
-                yield value
+                found.append(value)
             elif isinstance(value, (list, tuple)):
-                yield from (one for one in value if isinstance(one, torch.Tensor))
+                found += [one for one in value if isinstance(one, torch.Tensor)]
+        return found
 
 
 class Operators:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -10,7 +10,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from memlint.tracer.callsite import SpotKey
 from memlint.tracer.recent import Recent
-from memlint.tracer.signatures import has_strides, storage_of
+from memlint.tracer.signatures import has_strides, is_odd, storage_of
 
 if TYPE_CHECKING:
     from memlint.tracer.recorder import Noted
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _MOST_STORAGES = 50_000
 _MOST_MADE = 5000
 _MOST_REPEATED = 1000
+
+_free_weak_ref = torch.UntypedStorage._free_weak_ref
 
 
 class Made(NamedTuple):
@@ -38,18 +40,31 @@ class Odd:
     __slots__ = ("_offset", "_storage", "_version", "_writes")
 
     def __init__(self, tensor: torch.Tensor, writes: int) -> None:
-        self._storage = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
+        # What torch's own ``StorageWeakRef`` does, at half its cost.
+        self._storage: Any = tensor.untyped_storage()._weak_ref()
         self._offset = tensor.storage_offset()
-        self._version = 0 if tensor.is_inference() else tensor._version
+        self._version = _version_of(tensor)
         self._writes = writes
 
-    def is_same(self, tensor: torch.Tensor, writes: int) -> bool:
-        """Whether a tensor has the same numbers."""
-        if writes != self._writes:
-            return False
-        if storage_of(tensor) != self._storage.cdata or tensor.storage_offset() != self._offset:
-            return False
-        return self._version == (0 if tensor.is_inference() else tensor._version)
+    def __del__(self, free: Callable[[int], None] = _free_weak_ref) -> None:
+        free(self._storage)
+
+    def is_same(self, tensor: torch.Tensor, storage: int, writes: int) -> bool:
+        """Whether a tensor, which lies in ``storage``, has the same numbers."""
+        return (
+            writes == self._writes
+            and storage == self._storage
+            and tensor.storage_offset() == self._offset
+            and _version_of(tensor) == self._version
+        )
+
+
+def _version_of(tensor: torch.Tensor) -> int:
+    """How often torch has counted a write into a tensor: it counts none in inference mode."""
+    try:
+        return tensor._version
+    except RuntimeError:
+        return 0
 
 
 class Origins:
@@ -65,29 +80,33 @@ class Origins:
         self, record: Noted, operands: list[torch.Tensor], results: list[torch.Tensor]
     ) -> None:
         """Hand on where odd layouts were born, and what made arrays."""
-        inherited: SpotKey | None = None
+        operator = record.operator
+        if operator.repeats and results:
+            held = StorageWeakRef(results[0].untyped_storage())  # type: ignore[no-untyped-call]
+            self._repeated.put(storage_of(results[0]), (held, record))
+        if record.traces:
+            self._trace(record, operands, results)
+        is_handed_on = operator.fresh or not operator.mutable
+        odd = [one for one in results if is_odd(one)] if is_handed_on else []
+        # Where the layouts of the operands were born is known from the first time they came.
+        if len(record.births) < len(record.odd) or (odd and not operator.reorders):
+            inherited = self._births_among(record, operands)
+        else:
+            inherited = None
+        born = record.spot if operator.reorders or inherited is None else inherited
+        for result in odd:
+            self._born.put((storage_of(result), result.stride()), born)
+
+    def _births_among(self, record: Noted, operands: list[torch.Tensor]) -> SpotKey | None:
+        """Note where the layouts of the operands were born; gives the first such place."""
+        inherited = None
         for index in record.odd:
             operand = operands[index]
             born = self._born.get((storage_of(operand), operand.stride()))
             if born is not None:
                 inherited = inherited or born
                 record.births.setdefault(index, born)
-        operator = record.operator
-        if operator.repeats and results:
-            held = StorageWeakRef(results[0].untyped_storage())  # type: ignore[no-untyped-call]
-            self._repeated.put(storage_of(results[0]), (held, record))
-        maker = self._maker_among(record, operands) if record.traces else None
-        if operator.mutable and not operator.fresh:
-            return
-        traces = record.traces and operator.fresh
-        born_here = record.spot if operator.reorders or inherited is None else inherited
-        for result in results:
-            if not has_strides(result):
-                continue
-            if traces:
-                self._note_maker(record, storage_of(result), result, maker)
-            if not result.is_contiguous():
-                self._born.put((storage_of(result), result.stride()), born_here)
+        return inherited
 
     def written(self, tensors: Iterable[torch.Tensor]) -> None:
         """Something is written into these."""
@@ -104,6 +123,15 @@ class Origins:
             return None
         found = self._repeated.get(storage_of(tensor))
         return None if found is None else found[1]
+
+    def _trace(
+        self, record: Noted, operands: list[torch.Tensor], results: list[torch.Tensor]
+    ) -> None:
+        """Note what made the operands, and that this has made the results."""
+        maker = self._maker_among(record, operands)
+        if record.operator.fresh:
+            for result in filter(has_strides, results):
+                self._note_maker(record, storage_of(result), result, maker)
 
     def _maker_among(self, record: Noted, operands: list[torch.Tensor]) -> Made | None:
         """What made the operands that rules ask this of."""

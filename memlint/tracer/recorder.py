@@ -39,11 +39,12 @@ from memlint.tracer.records import (
 from memlint.tracer.signatures import (
     PLAIN,
     Signature,
-    has_strides,
+    is_odd,
     is_stand_in,
     operand_of,
     plain,
     signature,
+    storage_of,
     tensors_in,
 )
 from memlint.tracer.writes import Writes
@@ -54,7 +55,11 @@ MOST_LAYOUTS = 512
 _MOST_SEQUENCES = 50_000
 
 _FOLDING = frozenset({"view", "_unsafe_view", "_reshape_alias"})
-_SCALARS = frozenset({int, float, bool, type(None), torch.dtype, torch.device, str})
+_SCALARS = frozenset(
+    {int, float, bool, type(None), str, torch.dtype, torch.device, torch.layout,
+     torch.memory_format}
+)  # fmt: skip
+_NUMBERS = frozenset({int, float, bool})
 _STRIDED = torch.strided
 _task = torch._C._current_graph_task_id
 _grad_enabled = torch.is_grad_enabled
@@ -143,19 +148,26 @@ class Recorder:
             kind = type(value)
             if kind in PLAIN:
                 operands.append(value)
+            elif kind in _SCALARS:
+                continue
             elif kind is list or kind is tuple:
-                operands += tensors_in(value)
-            elif kind not in _SCALARS and isinstance(value, torch.Tensor):
+                # Sizes, axes and factors are lists of numbers alone.
+                if value and type(value[0]) not in _NUMBERS:
+                    operands += tensors_in(value)
+            elif isinstance(value, torch.Tensor):
                 operands.append(value)
-        if kwargs:
-            operands += tensors_in(tuple(kwargs.values()))
+        for value in kwargs.values():
+            if type(value) not in _SCALARS:
+                operands += tensors_in((value,))
         for one in operands:
             # The signature, spelled out: a call for each operand would cost half as much again.
             try:
-                if one.layout is _STRIDED:
-                    key += (one.shape, one.stride(), one.dtype, one.is_cpu or one.device)
-                else:
+                if one.layout is not _STRIDED:
                     key += signature(one)
+                elif one.is_cpu:
+                    key += one.shape, one.stride(), one.dtype
+                else:
+                    key += one.shape, one.stride(), one.dtype, one.device
             except RuntimeError:  # it has no shape: asking each for that beforehand takes longer
                 key += signature(one)
         whole = tuple(key)
@@ -171,7 +183,7 @@ class Recorder:
             record.steps += 1
         if record.attends:
             self._attend(record, operands, args, kwargs, result)
-        if self._pending:
+        if self._asks_pins and self._pending:
             self._pending.touch(record, operands)
         if record.keeps and made_node:
             self._keeping.note(record, operands, result, self.step)
@@ -249,14 +261,11 @@ class Recorder:
         holes = iter(range(len(operands)))
         record.arguments = tuple(plain(value, holes) for value in args)
         record.keywords = tuple((name, plain(value, holes)) for name, value in kwargs.items())
-        record.odd = tuple(
-            n for n, one in enumerate(operands) if has_strides(one) and not one.is_contiguous()
-        )
+        record.odd = tuple(n for n, one in enumerate(operands) if is_odd(one))
         record.large = bool(record.odd) and _bytes_of(operands[record.odd[0]]) >= LEAST_BYTES
         # Rules have nothing to say of small arrays: where their layouts come from is not followed.
         large_odd = record.large or any(
-            has_strides(one) and not one.is_contiguous() and _bytes_of(one) >= LEAST_BYTES
-            for one in (*results, *operands)
+            is_odd(one) and _bytes_of(one) >= LEAST_BYTES for one in (*results, *operands)
         )
         record.traces = (
             operator.moves
@@ -291,17 +300,12 @@ class Recorder:
         else:
             results = tensors_in(result if isinstance(result, (tuple, list)) else (result,))
         operator = record.operator
-        if record.odd:
-            odd = operands[record.odd[0]]
-            writes = self._writes.count(odd) if record.large else 0
-            if record.last_odd is None or not record.last_odd.is_same(odd, writes):
-                # Other numbers than before: a dense copy of them would be another one.
-                record.last_odd = Odd(odd, writes) if record.large else None
-                record.versions += 1
-            if operator.copies and record.large:
-                self._copying.note(record, odd, writes)
+        if record.large:
+            self._compare(record, operands[record.odd[0]])
+        elif record.odd:
+            record.versions += 1
         if operator.mutable:
-            written = list(operator.written(args, kwargs))
+            written = operator.written(args, kwargs)
             self._writes.note(written)
             self._origins.written(written)
         elif record.folds:
@@ -314,6 +318,19 @@ class Recorder:
         elif operator.reshapes and self._before is not None and self._before.operator.copies:
             # ``reshape`` copies so; a copy that was asked for is followed by a plain view.
             self._before.hidden += 1
+
+    def _compare(self, record: Noted, odd: torch.Tensor) -> None:
+        """Whether a large operand that is not row-major is another one than before, or was copied
+        before."""
+        storage = storage_of(odd)
+        writes = self._writes.count(storage)
+        last = record.last_odd
+        if last is None or not last.is_same(odd, storage, writes):
+            # Other numbers than before: a dense copy of them would be another one.
+            record.last_odd = Odd(odd, writes)
+            record.versions += 1
+        if record.operator.copies:
+            self._copying.note(record, odd, storage, writes)
 
     def _folds(self, operands: list[torch.Tensor], results: list[torch.Tensor]) -> bool:
         """Whether a view needs the memory that a ``repeat`` has made."""

@@ -6,7 +6,7 @@ pinned.  Signatures are made into :class:`Operand` records afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -62,10 +62,17 @@ def has_strides(tensor: torch.Tensor) -> bool:
     return type(tensor) in PLAIN and tensor.layout is torch.strided and not tensor.is_nested
 
 
-def storage_of(tensor: torch.Tensor) -> int:
-    """The identity of a tensor's storage while it is alive."""
-    address: int = torch._C._storage_address(tensor)  # type: ignore[attr-defined]
-    return address
+def is_odd(tensor: torch.Tensor) -> bool:
+    """Whether a tensor lies by strides, but not row-major."""
+    try:
+        # Most are row-major: that is asked first.
+        return not tensor.is_contiguous() and has_strides(tensor)
+    except RuntimeError:
+        return False
+
+
+storage_of: Callable[[torch.Tensor], int] = torch._C._storage_address  # type: ignore[attr-defined]
+"""The identity of a tensor's storage while it is alive."""
 
 
 def operand_of(made: Signature, *, pinned: bool = False) -> Operand:

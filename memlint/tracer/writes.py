@@ -7,7 +7,9 @@ mode.
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Iterable
+from functools import lru_cache
 
 import torch
 
@@ -17,6 +19,9 @@ from memlint.tracer.signatures import has_strides, storage_of
 
 _MOST_STORAGES = 20_000
 _SAMPLED = 512
+# All memory from an address on, to be read where there is an array: making a type of each size
+# would cost more than the reading.
+_Memory = ctypes.c_char * (sys.maxsize >> 1)
 
 
 class Writes:
@@ -30,14 +35,13 @@ class Writes:
 
     def note(self, tensors: Iterable[torch.Tensor]) -> None:
         """Something is written into these."""
-        for one in tensors:
-            if has_strides(one):
-                storage = storage_of(one)
-                self._counts.put(storage, (self._counts.get(storage) or 0) + 1)
+        counts = self._counts
+        for storage in map(storage_of, filter(has_strides, tensors)):
+            counts.put(storage, (counts.get(storage) or 0) + 1)
 
-    def count(self, tensor: torch.Tensor) -> int:
-        """How often something was written into a tensor's storage."""
-        return self._counts.get(storage_of(tensor)) or 0
+    def count(self, storage: int) -> int:
+        """How often something was written into a storage."""
+        return self._counts.get(storage) or 0
 
 
 def sample(tensor: torch.Tensor) -> bytes:
@@ -46,8 +50,13 @@ def sample(tensor: torch.Tensor) -> bytes:
     NumPy can write into what a tensor holds, which no operation tells of."""
     if not tensor.is_cpu or not tensor.numel():
         return b""
-    size = tensor.element_size()
-    nbytes = span(Strided(tuple(tensor.shape), tuple(tensor.stride()), size)) * size
-    every = (ctypes.c_char * nbytes).from_address(tensor.data_ptr())
+    nbytes = _span(tensor.shape, tensor.stride()) * tensor.element_size()
+    every = memoryview(_Memory.from_address(tensor.data_ptr())).cast("B")
     # An odd step meets each byte of the elements in turn.
-    return memoryview(every).cast("B")[:: max(nbytes // _SAMPLED, 1) | 1].tobytes()
+    return every[: nbytes : max(nbytes // _SAMPLED, 1) | 1].tobytes()
+
+
+@lru_cache(maxsize=1024)
+def _span(shape: torch.Size, strides: tuple[int, ...]) -> int:
+    """The elements between the first and the last one of an array."""
+    return span(Strided(shape, strides, 1))

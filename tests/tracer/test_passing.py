@@ -124,6 +124,30 @@ def test_functorch_is_passed_through() -> None:
     assert run.named("tanh")
 
 
+def test_dynamo_compiles_nothing_of_the_tracer() -> None:
+    compiled = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: object) -> object:
+        compiled.append(graph)
+        return graph.forward
+
+    def breaks(x: torch.Tensor) -> torch.Tensor:
+        for one in (part for part in (x.sin(), x.cos())):
+            torch._dynamo.graph_break()
+            x = x + one.exp()
+        return x
+
+    torch.compile(breaks, backend=backend)(A)
+    alone = len(compiled)
+    torch._dynamo.reset()
+    compiled.clear()
+    with traced() as run:
+        out = torch.compile(breaks, backend=backend)(A)
+    assert torch.equal(out, breaks(A))
+    assert len(compiled) == alone
+    assert sum(one.count for one in run.named("exp")) == 2
+
+
 def test_compiled_code_may_call_the_methods_that_are_wrapped() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         return x.t().contiguous().float().to(torch.float32).cpu() + 1
