@@ -47,6 +47,7 @@ class Lab:
     def __init__(self, plan: Plan, clock: Callable[[], float] = time.perf_counter) -> None:
         self.plan = plan
         self.device = plan.device
+        self.threads = plan.threads
         self.rows: list[Row] = []
         self._clock = clock
         self._end = None if plan.budget is None else clock() + plan.budget
@@ -158,7 +159,7 @@ class Lab:
             size=forms.size,
             dtype=forms.dtype,
             device=self.device,
-            threads=self.plan.threads,
+            threads=self.threads,
             as_is=median(one.as_is for one in found),
             alternative=median(one.alternative for one in found),
             ratio=median(one.ratio for one in found),

@@ -23,6 +23,7 @@ memory matters, and stays the same within a sitting."""
 class Plan:
     """How benches are run; ``None`` leaves the choice to each bench.
 
+    ``threads`` are for what the libraries do, ``parallel`` for what is parallel by itself.
     ``budget`` is for the whole run, in seconds.  ``control`` puts each alternative in the place
     of its bad form as well: there is then nothing to be found.
     """
@@ -32,6 +33,7 @@ class Plan:
     dtype: str | None = None
     device: str = "cpu"
     threads: int = 1
+    parallel: int = 1
     budget: float | None = None
     control: bool = False
 
@@ -47,7 +49,8 @@ class Plan:
         else:
             numbers = declared.sizes.full if self.full else (declared.sizes.quick,)
         dtype, device = self.dtype_of(declared), self.device_of(declared.needs)
-        return tuple(Size(number, dtype, device, self.threads) for number in numbers)
+        threads = self.threads_of(declared.needs)
+        return tuple(Size(number, dtype, device, threads) for number in numbers)
 
     def dtype_of(self, declared: Declared) -> str:
         """The number type that a bench is run with; empty where there is no choice."""
@@ -60,6 +63,10 @@ class Plan:
         if "cuda" in needs and self.device == _CPU:
             return "cuda"
         return self.device if "torch" in needs or "cuda" in needs else _CPU
+
+    def threads_of(self, needs: Sequence[str]) -> int:
+        """The threads of what has these needs: more than one CPU is needed by what is parallel."""
+        return self.parallel if "cpus" in needs else self.threads
 
     def unfit(self, needs: Sequence[str]) -> str:
         """Why what has these needs cannot be run on the device; empty: it can be."""

@@ -112,7 +112,7 @@ def _with_rows(outcome: Outcome, one: RuleBench, lab: Lab) -> Outcome:
         )
         try:
             lab.require_time()
-            lab.device = size.device
+            lab.device, lab.threads = size.device, size.threads
             row = lab.compare(method(size), forms)
         except OutOfTime:
             return replace(outcome, skipped=OUT_OF_TIME)
@@ -128,7 +128,7 @@ def _experiment_step(plan: Plan, one: Experiment) -> _Step:
     def run(lab: Lab) -> Outcome:
         if why := plan.unfit(one.needs) or missing(one.needs):
             return replace(blank, skipped=why)
-        lab.device = plan.device_of(one.needs)
+        lab.device, lab.threads = plan.device_of(one.needs), plan.threads_of(one.needs)
         try:
             found = one.run(lab)
         except OutOfTime:

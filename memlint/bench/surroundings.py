@@ -6,16 +6,17 @@ import os
 
 from memlint.bench.requirements import missing
 
-_VARIABLES = (
+_LIBRARIES = (
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
-    "NUMBA_NUM_THREADS",
 )  # fmt: skip
+_NUMBA = "NUMBA_NUM_THREADS"
 
 
-def set_threads(count: int | None) -> None:
-    """Tell the libraries, which read this when they are imported, how many threads to use."""
-    if count is not None:
-        os.environ.update(dict.fromkeys(_VARIABLES, str(count)))
+def set_threads(libraries: int, parallel: int) -> None:
+    """Tell the libraries, which read this when they are imported, how many threads to use; and
+    Numba, how many for loops that are parallel by themselves."""
+    os.environ.update(dict.fromkeys(_LIBRARIES, str(libraries)))
+    os.environ[_NUMBA] = str(parallel)
 
 
 def usable_cpus() -> int:

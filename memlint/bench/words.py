@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from memlint.bench.claims import CLAIMS
+from memlint.bench.plan import Plan
 from memlint.bench.quantities import nbytes
 from memlint.bench.results import Outcome, Row, Session
 
@@ -21,7 +22,12 @@ def facts(session: Session) -> Iterator[tuple[str, str]]:
     versions = {"Python": machine.python, **machine.packages, "memlint": machine.memlint}
     yield "versions", ", ".join(f"{name} {version}" for name, version in versions.items())
     device = "" if plan.device == "cpu" else f", on {plan.device}"
-    yield "run", f"{session.date}, {_counted(plan.threads, 'thread')}{device}{_kind(session)}"
+    yield "run", f"{session.date}, {_threads(plan)}{device}{_kind(session)}"
+
+
+def _threads(plan: Plan) -> str:
+    text = _counted(plan.threads, "thread")
+    return text if plan.parallel == plan.threads else f"{text}, {plan.parallel} in parallel loops"
 
 
 def _kind(session: Session) -> str:

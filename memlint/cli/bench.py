@@ -50,7 +50,11 @@ def _number(context: click.Context, option: click.Parameter, value: float | None
     "--dtype", type=click.Choice(["float16", "bfloat16", "float32", "float64"]), help="Number type."
 )
 @click.option("--device", default="cpu", show_default=True, help="A device of torch.")
-@click.option("--threads", type=click.IntRange(1), help="Threads that the libraries may use.")
+@click.option(
+    "--threads",
+    type=click.IntRange(1),
+    help="Threads.  [default: 1 for what libraries do, all CPUs for parallel loops]",
+)
 @click.option(
     "--budget",
     type=click.FloatRange(min=0, min_open=True),
@@ -110,11 +114,12 @@ def bench(
         for row in listing(chosen):
             click.echo(row)
         return report_broken(rules)
-    set_threads(threads)
+    libraries, parallel = threads or 1, threads or usable_cpus()
+    set_threads(libraries, parallel)
     device = "cpu" if device.partition(":")[0] == "cpu" else device
     if why := unusable(device):
         raise Failed(why)
-    plan = Plan(full, size, dtype, device, threads or usable_cpus(), budget, control)
+    plan = Plan(full, size, dtype, device, libraries, parallel, budget, control)
     outcomes: list[Outcome] = []
     interrupted = _run(chosen, plan, outcomes)
     session = Session(this_machine(this_host()), plan, _now(), tuple(outcomes))

@@ -72,7 +72,7 @@ def test_both_forms_give_the_same(one: RuleBench) -> None:
 
 
 def small(one: RuleBench) -> Size:
-    plan = Plan(size=min(one.declared.sizes.quick, SMALL), threads=2)
+    plan = Plan(size=min(one.declared.sizes.quick, SMALL), parallel=2)
     (size,) = plan.sizes(one.declared)
     return size
 

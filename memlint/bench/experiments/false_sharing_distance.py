@@ -40,7 +40,7 @@ class FalseSharingDistance(Experiment):
 
     def run(self, lab: Lab) -> Found:
         """Go through all distances."""
-        threads = max(2, min(lab.plan.threads, _MOST_THREADS))
+        threads = max(2, min(lab.threads, _MOST_THREADS))
         with _team(threads) as bump:
             together = tuple(_points(lab, bump))
         with _team(1) as bump:
