@@ -9,14 +9,18 @@ from memlint.bench.requirements import missing
 _LIBRARIES = (
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
 )  # fmt: skip
-_NUMBA = "NUMBA_NUM_THREADS"
+_NUMBA, _LAYER = "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER"
 
 
 def set_threads(libraries: int, parallel: int) -> None:
     """Tell the libraries, which read this when they are imported, how many threads to use; and
-    Numba, how many for loops that are parallel by themselves."""
+    Numba, how many for loops that are parallel by themselves.
+
+    Numba is to have threads of its own: those of OpenMP it would share with torch, and with them
+    their number."""
     os.environ.update(dict.fromkeys(_LIBRARIES, str(libraries)))
     os.environ[_NUMBA] = str(parallel)
+    os.environ.setdefault(_LAYER, "workqueue")
 
 
 def usable_cpus() -> int:
