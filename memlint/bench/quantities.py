@@ -44,7 +44,7 @@ def ratio(value: float) -> str:
     >>> ratio(1.0), ratio(8.249), ratio(236.4), ratio(0.0123), ratio(1.5e7)
     ('1.00', '8.25', '236', '0.012', '1.5e+07')
     """
-    if value >= 1e5 or 0 < value < 0.095:
+    if value >= 1e7 or 0 < value < 0.095:
         return f"{value:.2g}"
     decimals = 2 if value < 9.995 else 1 if value < 99.95 else 0
     return f"{value:.{decimals}f}"
