@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 from memlint.findings import Applicability, Confidence, FileError, Severity
+from memlint.late_pattern import is_pattern
 from memlint.packs import installed
 from memlint.targets import Targets, Version
 
@@ -39,14 +40,16 @@ def occurs(word: Word, text: str) -> bool:
     """Whether a word occurs in a text."""
     if isinstance(word, str):
         return word in text
-    return word.search(text) is not None if isinstance(word, re.Pattern) else bool(word(text))
+    if is_pattern(word):
+        return word.search(text) is not None
+    return bool(word(text))  # type: ignore[operator]
 
 
 def _cheapest_first(group: Iterable[Word]) -> tuple[Word, ...]:
     def cost(word: Word) -> int:
-        if not (isinstance(word, str | re.Pattern) or callable(word)):
+        if not (isinstance(word, str) or is_pattern(word) or callable(word)):
             raise TypeError(f"{word!r} is no word, pattern or test of a text")
-        return 0 if isinstance(word, str) else 1 if isinstance(word, re.Pattern) else 2
+        return 0 if isinstance(word, str) else 1 if is_pattern(word) else 2
 
     return tuple(sorted(set(group), key=lambda word: (cost(word), str(word))))
 

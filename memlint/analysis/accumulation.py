@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from memlint.analysis.carried import Flow, How, Outcome, Seed, grown, path_of
 from memlint.analysis.events import Called, Enclosing
 from memlint.analysis.uses import Uses
 from memlint.analysis.values import Object, alternatives
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
@@ -20,17 +21,17 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 FEW = 16
 DEEPEST = 4
 # Methods that somebody calls once a step, a batch or a sample.
-STEP = re.compile(
+STEP = late_pattern(
     r"(^|_)(forward|call|step|update|add|append|push|put|store|record|observe|collect|extend|insert|"
     r"accumulate|remember|process|log|track|write|enqueue|receive|ingest|feed)($|_)"
 )
 # What the parts of a model, and other short lists of settings, are called.
-PARTS = re.compile(
+PARTS = late_pattern(
     r"(layers?|depths?|blocks?|convs?|modules?|stages?|levels?|heads?|branches|downs?|ups?|scales?|"
     r"dilations?|kernel_sizes?|ratios?|strides?|dims?|ndim|axes|axis|cells?|nets|models|rates)$",
     re.IGNORECASE,
 )
-CONFIGURED = re.compile(r"(^|[.(,_ ])(config|cfg|hparams)\.")
+CONFIGURED = late_pattern(r"(^|[.(,_ ])(config|cfg|hparams)\.")
 MODULE_LISTS = frozenset(
     f"torch.nn.{prefix}{name}"
     for prefix in ("", "modules.container.")

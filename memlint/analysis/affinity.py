@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from memlint.analysis.events import Called
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import Absent, Const, Linear, Sequence, Value, made_of
+from memlint.late_pattern import late_pattern
 
 SETTERS = frozenset({"sched_setaffinity", "cpu_affinity"})
-_OWN_PROCESS = re.compile(r"^(0|os\.getpid\(\)|getpid\(\)|psutil\.Process\(\)|Process\(\))$")
+_OWN_PROCESS = late_pattern(r"^(0|os\.getpid\(\)|getpid\(\)|psutil\.Process\(\)|Process\(\))$")
 # Who runs a function, by what it is handed to.
 _HANDED_TO = {
     "worker_init_fn": "loader",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import Called
@@ -21,6 +20,7 @@ from memlint.analysis.values import (
     alternatives,
     made_of,
 )
+from memlint.late_dataclass import dataclass
 from memlint.rule import Replacement
 from memlint.source.model import Source
 

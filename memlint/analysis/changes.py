@@ -12,11 +12,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from memlint.analysis import knowledge
 from memlint.analysis.paths import Path, bases_of, path_of, related
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -42,13 +44,13 @@ _WRITERS = frozenset(
      "reduce_scatter_tensor", "all_to_all_single", "all_to_all", "scatter", "reduce",
      "broadcast_object_list"}
 )  # fmt: skip
-_WRITES = re.compile(
+_WRITES = late_pattern(
     r"(^|_)(in_?place|update|updates|fill|write|assign|accumulate|mutate|overwrite|"
     r"sync|reset|swap)(_|$)",
     re.IGNORECASE,
 )
 # Whose ``step`` is not one of an optimizer.
-_OTHER_STEPS = re.compile(r"sched|prof|env|bar|progress|tracer|sim|lr|timer|clock", re.IGNORECASE)
+_OTHER_STEPS = late_pattern(r"sched|prof|env|bar|progress|tracer|sim|lr|timer|clock", re.IGNORECASE)
 
 
 @dataclass(slots=True)

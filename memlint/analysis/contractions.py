@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from memlint.analysis.elements import Element, axes_of, element_of, factors, stored_element
 from memlint.analysis.events import Access, Called, Compiled, Loop, LoopNest
@@ -26,6 +26,7 @@ from memlint.analysis.values import (
     deps_of,
     made_of,
 )
+from memlint.late_dataclass import dataclass
 
 SUMS = frozenset({"builtins.sum", "numpy.sum", "math.fsum", "torch.sum"})
 ADDITIONS = frozenset(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from memlint.analysis.elements import makings
 from memlint.analysis.events import Access, Called, Loop, LoopNest
@@ -15,6 +13,8 @@ from memlint.analysis.knowledge.array_makers import is_array
 from memlint.analysis.linear import linear
 from memlint.analysis.locality import SHORT, arrays_in
 from memlint.analysis.values import Sequence, Tensor, Value, alternatives, deps_of
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 
 SCALAR_BUILTINS = frozenset({"abs", "min", "max", "float", "int", "round", "bool", "complex"})
 NO_ARITHMETIC = (
@@ -23,12 +23,12 @@ NO_ARITHMETIC = (
 )  # fmt: skip
 ARRAYS = frozenset({"numpy", "torch", "cupy"})
 # Decorators that leave a function to the interpreter; any other may compile it.
-INTERPRETED = re.compile(
+INTERPRETED = late_pattern(
     r"property|staticmethod|classmethod|abstractmethod|override|setter|getter|cache|wraps|"
     r"contextmanager|no_grad|inference_mode|dataclass|pytest|fixture|route|command|register|timer|"
     r"deprecat|singledispatch|torch\.jit\.(script|unused|ignore)"
 )
-OVERLOADS = re.compile(r"overload|generated_jit|register_jitable|lower_builtin")
+OVERLOADS = late_pattern(r"overload|generated_jit|register_jitable|lower_builtin")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 

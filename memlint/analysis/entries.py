@@ -6,10 +6,11 @@ import ast
 import re
 
 from memlint.analysis.values import Unknown, Value
+from memlint.late_pattern import late_pattern
 
 _ARRAY = r"(?:np\.|numpy\.|npt\.|numpy\.typing\.)?(?:ndarray|NDArray)(?:\[.*\])?"
-ARRAY = re.compile(_ARRAY)
-LIST_OF_ARRAYS = re.compile(
+ARRAY = late_pattern(_ARRAY)
+LIST_OF_ARRAYS = late_pattern(
     rf"(?:typing\.|t\.)?(?:list|List|Sequence|Tuple|tuple|Iterable)\[{_ARRAY}(?:, \.\.\.)?\]"
 )
 

@@ -17,15 +17,16 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 from memlint.rule import Needs, UnitTest, Word, occurs
 from memlint.source.model import Source
 
-_COMMENT_LINES = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
+_COMMENT_LINES = late_pattern(r"^[ \t]*#.*$", re.MULTILINE)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Unit:
     """A function (or the module), the class it is a method of, and its text, which is without
     docstrings and comments on their own line.  ``code`` is what runs: of a module the statements
@@ -202,7 +203,7 @@ class _Sieve:
         self.also = _within(needs.also, text)
 
 
-_KEPT = re.compile(r"self\.(\w+)\s*(?::[^=\n]*)?=(?!=)")
+_KEPT = late_pattern(r"self\.(\w+)\s*(?::[^=\n]*)?=(?!=)")
 
 
 def _is_open(text: str) -> bool:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from memlint.analysis.arguments import as_argument
 from memlint.analysis.changes import Changes, Definitions, called_name, changes_in
@@ -19,6 +18,8 @@ from memlint.analysis.events import Called, Enclosing
 from memlint.analysis.paths import Path, names_in, path_of
 from memlint.analysis.surroundings import LOOPS, Loop, Surroundings, stores_elsewhere
 from memlint.analysis.uses import uses_in
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 
 # A loop of so many iterations is worth nobody's attention.
 FEW = 8
@@ -34,20 +35,20 @@ _READING = frozenset(
      "copy_to_host", "max", "min", "argmax", "argmin", "to_numpy", "items", "values", "keys"}
 )  # fmt: skip
 _MODULES = frozenset({"torch", "np", "numpy", "cp", "cupy", "jnp", "jax", "cuda", "math", "F"})
-_RANDOM = re.compile(r"rand|perm|normal|multinomial|bernoulli|dropout|seed|empty", re.IGNORECASE)
+_RANDOM = late_pattern(r"rand|perm|normal|multinomial|bernoulli|dropout|seed|empty", re.IGNORECASE)
 _PLAIN_FUNCTIONS = frozenset(
     {"len", "int", "float", "max", "min", "abs", "tuple", "list", "slice", "range", "str",
      "ascontiguousarray", "asfortranarray", "asarray", "as_tensor", "tensor", "from_numpy",
      "device_put", "to_device", "asnumpy", "device"}
 )  # fmt: skip
 # Loops that are about something other than steps: what they do takes long.
-_LONG = re.compile(
+_LONG = late_pattern(
     r"(^|_)(folds?|seeds?|trials?|runs?|experiments?|exps?|configs?|cfgs?|reps?|repeats?|"
     r"rounds?|warm_?ups?|attempts?|retry|retries|tr(y|ies)|repetitions?|burn_?in|devices?|"
     r"gpus?|ranks?|stages?|phases?|splits?|datasets?|methods?|backends?)($|_)",
     re.IGNORECASE,
 )
-_MEASURES = re.compile(r"bench|profil|timeit|timing|latency|throughput|warm_?up", re.IGNORECASE)
+_MEASURES = late_pattern(r"bench|profil|timeit|timing|latency|throughput|warm_?up", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +269,7 @@ def _paths_in(node: ast.expr) -> Iterator[Path]:
             yield from _paths_in(child)
 
 
-_PARAMETERS = re.compile(
+_PARAMETERS = late_pattern(
     r"^(w|b|p|weights?|bias|biases|params?|parameters?|data|grad|kernel|theta|embeddings?|"
     r"x_adv|adv|delta|perturbation|latents?|logits|alphas?|thetas?|coeffs?|log_(std|sigma|var|scale|alpha|temperature))$",
     re.IGNORECASE,

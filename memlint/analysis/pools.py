@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from memlint.analysis.events import Called
 from memlint.analysis.interpreter.workers import POOLS
@@ -27,6 +26,7 @@ from memlint.analysis.values import (
     made_of,
     must_be,
 )
+from memlint.late_dataclass import dataclass
 
 MAPPERS = frozenset({".map", ".imap", ".imap_unordered", ".map_async"})
 STAR_MAPPERS = frozenset({".starmap", ".starmap_async"})

@@ -24,6 +24,7 @@ from memlint.analysis.values import (
     deps_of,
     made_of,
 )
+from memlint.late_pattern import late_pattern
 
 # What an index may be, seen from the iterations of the loop: one of each iteration's own, the
 # same for all of them, one that the data say, or not known.
@@ -43,7 +44,7 @@ DISTINCT = frozenset(
     {"arange", "argsort", "permutation", "nonzero", "flatnonzero", "where", "unique", "argwhere",
      "argpartition", "choice", "randperm", "linspace"}
 )  # fmt: skip
-DISTINCT_NAME = re.compile(
+DISTINCT_NAME = late_pattern(
     r"(^|_)(perm|permutation|order|ordering|sorted|unique|uniq|active|inverse|inv|free|unsettled|"
     r"nonzero|alive|permuted|arg_?sort)(_|\d|$)",
     re.IGNORECASE,

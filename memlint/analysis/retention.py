@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from memlint.analysis.events import Called, Enclosing
 from memlint.analysis.graphs import COUNTED, LOSS, last_name
@@ -23,6 +22,7 @@ from memlint.analysis.values import (
     leaves,
     made_of,
 )
+from memlint.late_dataclass import dataclass
 
 GROWING = frozenset({".append", ".add", ".extend", ".insert", ".appendleft"})
 SUMMING = frozenset({"operator.iadd", "operator.isubtract", "operator.add", "operator.subtract"})

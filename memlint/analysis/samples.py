@@ -7,9 +7,11 @@ through has as many entries as the dataset has samples; a list of class names ha
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 
 Method = ast.FunctionDef | ast.AsyncFunctionDef
 _MOST_CALLS = 3
@@ -229,13 +231,13 @@ def _gone_through(method: Method) -> Iterator[str]:
 
 
 # Calls that read and decode a file, or change an image or a sound, by the end of their names.
-_WORK = re.compile(
+_WORK = late_pattern(
     r"(^|\.)(open|imread|imdecode|read_image|read_video|decode_\w+|load|loadtxt|read|resize|"
     r"transforms?|augment(ation)?s?|preprocess|tokenize|encode|fft|rfft|stft|convolve|"
     r"interpolate|warpAffine|cvtColor|crop|flip|rotate|sin|cos|exp|linspace|outer)$"
 )
 # Reads of what lies in memory already.
-_CHEAP = re.compile(r"^(json|pickle)\.loads$|^torch\.(flip|linspace)$")
+_CHEAP = late_pattern(r"^(json|pickle)\.loads$|^torch\.(flip|linspace)$")
 
 
 def work_of(methods: dict[str, Method]) -> ast.AST | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from memlint.analysis.events import Access, Loop, LoopNest
 from memlint.analysis.exchange import PURE_FUNCTIONS, PURE_MODULES
@@ -13,11 +12,13 @@ from memlint.analysis.knowledge import SliceValue
 from memlint.analysis.linear import linear
 from memlint.analysis.locality import SHORT
 from memlint.analysis.values import Symbol, Tensor, alternatives
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 from memlint.rule import Replacement
 from memlint.source.model import Source
 
 # What a bound is called that is a small number: dimensions, channels, the order of a method.
-FEW = re.compile(
+FEW = late_pattern(
     r"(^|[_.])(d|dims?|ndims?|dimensions?|ch|channels?|components?|bands?|colou?rs?|planes?|orders?|"
     r"degree|levels?|groups?|classes|heads?|outputs?|axes|vars?|folds?)$",
     re.IGNORECASE,

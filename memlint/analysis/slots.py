@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from memlint.analysis.axes import Layout, Size
 from memlint.analysis.events import Loop, SlotStore
@@ -21,6 +20,7 @@ from memlint.analysis.values import (
     alternatives,
     deps_of,
 )
+from memlint.late_dataclass import dataclass
 
 # A machine has no more workers than this, so that a loop of as many iterations may be one over
 # workers; a longer one is not.

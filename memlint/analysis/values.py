@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from memlint.analysis.axes import Layout, Size, contiguous
+from memlint.late_dataclass import dataclass
 
 MAX_ALTERNATIVES = 6
 # The origin of what a call nobody can see into makes of a loader.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from memlint.findings import Confidence, Finding, Fix, Place, TextEdit
+from memlint.late_dataclass import dataclass
 from memlint.linter.fingerprint import Fingerprints
 from memlint.linter.own_rules import UnusedSuppression
 from memlint.rule import Draft, DraftFix, Related, Rule

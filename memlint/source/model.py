@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from memlint.findings import Location
+from memlint.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

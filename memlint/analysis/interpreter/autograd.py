@@ -40,6 +40,7 @@ from memlint.analysis.values import (
     possible_graphs,
 )
 from memlint.analysis.walking import walk
+from memlint.late_pattern import late_pattern
 from memlint.source.project import source_of
 
 # The name under which rules ask for :class:`~memlint.analysis.events.Forward` events.
@@ -48,7 +49,7 @@ FORWARD = "forward"
 GRAPH = "graph "
 # Methods that only modules have.
 OF_MODULES = frozenset({"eval", "train", "parameters", "named_parameters"})
-NETWORK_NAME = re.compile(
+NETWORK_NAME = late_pattern(
     r"(^|_)(model|net|network|backbone|encoder|decoder|generator|discriminator|critic|actor|unet|"
     r"policy|transformer|classifier|student|teacher|cell|rnn|lstm|gru|gpt|bert|vit|cnn|mlp|gcn|gnn|"
     r"vae|autoencoder|vgg|resnet|gen|disc?)"
@@ -56,7 +57,7 @@ NETWORK_NAME = re.compile(
     r"^net(_?[A-Za-z]|\d*)$",
     re.IGNORECASE,
 )
-FREEZING = re.compile(r"(?<!un)(^|_)freeze|(^|_)requires_grads?$", re.IGNORECASE)
+FREEZING = late_pattern(r"(?<!un)(^|_)freeze|(^|_)requires_grads?$", re.IGNORECASE)
 # Methods by which models of libraries are run, other than by calling them.
 RUNNING = frozenset(
     {"get_image_features", "get_text_features", "get_audio_features", "encode_image",

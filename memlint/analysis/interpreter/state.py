@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from memlint.analysis.events import (
     Access,
@@ -16,6 +16,7 @@ from memlint.analysis.events import (
     Workers,
 )
 from memlint.analysis.values import Absent, Function, Instance, Site, Value, join
+from memlint.late_dataclass import dataclass
 
 Variables = dict[str, Value]
 

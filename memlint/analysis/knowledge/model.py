@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from memlint.analysis.values import Absent, Const, Sequence, Site, Tensor, Value
+from memlint.late_dataclass import dataclass
 
 _ABSENT = Const(None)
 

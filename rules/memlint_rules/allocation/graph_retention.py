@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +28,7 @@ from memlint.analysis.values import graphs_of, possible_graphs
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Size, Weighed
 from memlint.findings import Applicability, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 from memlint.tracer.operands import spell
 from memlint.tracer.records import Retained
@@ -38,7 +38,7 @@ HELP = (
     "keep `.detach()` of it, which stays on the device; `.item()` and `float()` serve too, but "
     "wait for the device each time"
 )
-WALKED = re.compile(r"backward\(|autograd\.(grad|backward)|import .*\bgrad\b")
+WALKED = late_pattern(r"backward\(|autograd\.(grad|backward)|import .*\bgrad\b")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,11 @@ from memlint.analysis.events import Called, LoaderBuilt, ProgramStart
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Absent, Const, alternatives
 from memlint.findings import Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, Needs, Rule
 
-BINDS = re.compile(r"numa|affinity|taskset|hwloc", re.IGNORECASE)
-RANK = re.compile(r"(^|_)(local_?)?rank(_id)?$|^(gpu|gpu_id|proc_id|device_id)$", re.IGNORECASE)
+BINDS = late_pattern(r"numa|affinity|taskset|hwloc", re.IGNORECASE)
+RANK = late_pattern(r"(^|_)(local_?)?rank(_id)?$|^(gpu|gpu_id|proc_id|device_id)$", re.IGNORECASE)
 
 
 class NumaUnaware(Rule):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ from memlint.analysis.races import DATA, SAME, how_shared
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, Needs, Related, Rule
 
 
@@ -104,10 +104,10 @@ class PrangeSharedAccumulator(Rule):
         {"numba"},
         {"prange", "pndindex"},
         {"parallel"},
-        {"] +=", "] -=", "] *=", "] =", "append(", re.compile(r"\]\s*\S{1,2}=(?!=)")},
+        {"] +=", "] -=", "] *=", "] =", "append(", late_pattern(r"\]\s*\S{1,2}=(?!=)")},
         units=[
             {"prange", "pndindex"},
-            {"append(", re.compile(r"\]\s*(?:[-+*/|&^]|//|<<|>>|\*\*)?=(?!=)")},
+            {"append(", late_pattern(r"\]\s*(?:[-+*/|&^]|//|<<|>>|\*\*)?=(?!=)")},
         ],
     )
     calls = frozenset({".append"})

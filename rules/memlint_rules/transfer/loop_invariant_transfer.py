@@ -19,6 +19,7 @@ from memlint.analysis.paths import bases_of
 from memlint.analysis.shown import short_text
 from memlint.analysis.values import Instance, Object, Tensor, Value, alternatives
 from memlint.findings import Applicability, Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
 
 # Functions that copy their first argument to another memory.
@@ -28,7 +29,7 @@ UPLOADS = frozenset(
 )  # fmt: skip
 DOWNLOADS = frozenset({"cupy.asnumpy", "jax.device_get"})
 METHODS = frozenset({".to", ".cuda", ".cpu", ".copy_to_host"})
-MODULE = re.compile(
+MODULE = late_pattern(
     r"(^|_)(models?|nets?|network|module|encoder|decoder|criterion|loss_fn|vae|unet|generator|"
     r"discriminator|backbone|ema|teacher|student|pipe|pipeline|net[dg]|actor|critic|policy|metric|"
     r"metrics)(_?\d+)?$",
