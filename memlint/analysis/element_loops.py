@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from memlint.analysis.elements import makings
 from memlint.analysis.events import Access, Called, Loop, LoopNest
-from memlint.analysis.interpreter.nests import SCALAR_FUNCTIONS
 from memlint.analysis.knowledge import SliceValue
 from memlint.analysis.knowledge.array_makers import is_array
+from memlint.analysis.knowledge.scalars import SCALAR_FUNCTIONS
 from memlint.analysis.linear import linear
 from memlint.analysis.locality import SHORT, arrays_in
 from memlint.analysis.values import Sequence, Tensor, Value, alternatives, deps_of

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from memlint.analysis.events import Called
-from memlint.analysis.interpreter.workers import POOLS
 from memlint.analysis.invariance import Invariance
 from memlint.analysis.knowledge import ITEMSIZE
 from memlint.analysis.knowledge.array_makers import is_array
+from memlint.analysis.knowledge.workers import POOLS
 from memlint.analysis.paths import names_in, path_of
 from memlint.analysis.uses import FUNCTIONS, Uses, uses_in
 from memlint.analysis.values import (

@@ -38,9 +38,6 @@ from memlint.analysis.values import (
 from memlint.late_pattern import late_pattern
 from memlint.source.project import source_of
 
-HOST_COPIES = "memlint.host_copies"
-SWITCH = late_pattern(r"non_blocking|(\.to|\.copy_)\([^()]*,\s*True\s*\)")
-"""What a program holds that has a copy not be waited for: the name, or ``True`` at the end."""
 PENDING = "memlint.pending"
 CPU = frozenset({"cpu"})
 _WAITS = late_pattern(

@@ -15,7 +15,7 @@ from memlint.analysis.evaluation import (
     MEASURING,
     TESTING,
 )
-from memlint.analysis.interpreter.autograd import NETWORK_NAME, RUNNING
+from memlint.analysis.knowledge.networks import NETWORK_NAME, RUNNING
 from memlint.analysis.last_name import last_name
 from memlint.analysis.leading_names import (
     UNNAMED,
