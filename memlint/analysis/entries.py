@@ -6,6 +6,7 @@ import ast
 import re
 
 from memlint.analysis.values import Unknown, Value
+from memlint.analysis.walking import walk
 from memlint.late_pattern import late_pattern
 
 _ARRAY = r"(?:np\.|numpy\.|npt\.|numpy\.typing\.)?(?:ndarray|NDArray)(?:\[.*\])?"
@@ -44,7 +45,7 @@ def tests_entries(function: ast.AST, name: str) -> bool:
         and isinstance(node.func, ast.Name)
         and node.func.id in ("isinstance", "type", "all", "any")
         and any(_looks_into(argument, name) for argument in node.args)
-        for node in ast.walk(function)
+        for node in walk(function)
     )
 
 

@@ -11,6 +11,7 @@ from memlint.analysis.events import Forward
 from memlint.analysis.steps import STEP_HOOKS
 from memlint.analysis.uses import Uses
 from memlint.analysis.values import Instance, Value, alternatives, made_of
+from memlint.analysis.walking import walk
 from memlint.late_pattern import late_pattern
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -105,7 +106,7 @@ def function_wants_gradients(function: ast.AST) -> bool:
 
 def _holds(loop: ast.AST, forward: Forward) -> bool:
     return isinstance(loop, (ast.For, ast.AsyncFor, ast.While)) and any(
-        node is forward.node for node in ast.walk(loop)
+        node is forward.node for node in walk(loop)
     )
 
 
@@ -183,7 +184,7 @@ def _fates_of_name(statement: ast.AST, name: str, uses: Uses, seen: set[str]) ->
     if name in seen:
         return
     seen.add(name)
-    for node in ast.walk(uses.scope_of(statement)):
+    for node in walk(uses.scope_of(statement)):
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
             yield from _fates(node, uses, 0, seen)
 

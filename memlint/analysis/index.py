@@ -18,6 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from memlint.analysis.walking import walk
 from memlint.late_dataclass import dataclass
 from memlint.late_pattern import late_pattern
 from memlint.rule import Needs, UnitTest, Word, occurs
@@ -417,7 +418,7 @@ def _bound_names(statement: ast.stmt) -> Iterator[str]:
     match statement:
         case ast.Assign(targets=targets):
             for target in targets:
-                for node in ast.walk(target):
+                for node in walk(target):
                     if isinstance(node, ast.Name):
                         yield node.id
         case ast.AnnAssign(target=ast.Name(id=name)):

@@ -18,6 +18,7 @@ from memlint.analysis.events import Called, Enclosing
 from memlint.analysis.paths import Path, names_in, path_of
 from memlint.analysis.surroundings import LOOPS, Loop, Surroundings, stores_elsewhere
 from memlint.analysis.uses import uses_in
+from memlint.analysis.walking import walk
 from memlint.late_dataclass import dataclass
 from memlint.late_pattern import late_pattern
 
@@ -180,7 +181,7 @@ class Invariance:
     def _is_kept(self, statement: ast.Assign) -> bool:
         if stores_elsewhere(statement):
             return True
-        paths = {(n.id,) for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+        paths = {(n.id,) for t in statement.targets for n in walk(t) if isinstance(n, ast.Name)}
         for loop, _ in self._around.loops(statement):
             if any(map(self._changes_in(loop).write_into, paths)):
                 return True
@@ -206,7 +207,7 @@ class Invariance:
             return True
         if isinstance(loop, ast.comprehension):
             return not _LONG.search(ast.unparse(loop.target))
-        inner = [one for part in loop.body for one in ast.walk(part) if isinstance(one, LOOPS)]
+        inner = [one for part in loop.body for one in walk(part) if isinstance(one, LOOPS)]
         around = {id(one) for one, _ in self._around.loops(place)}
         if any(id(one) not in around for one in inner):
             return False
@@ -241,7 +242,7 @@ class Invariance:
             and one.func.attr in ("to", "cuda", "cpu", "to_empty", "half", "float")
             and ast.unparse(one.func.value) == text
             for part in self._around.region(repeated.loop)
-            for one in ast.walk(part)
+            for one in walk(part)
         )
 
 
@@ -249,7 +250,7 @@ def _trains(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
     return any(
         isinstance(node, ast.Attribute) and node.attr == "backward"
         for part in loop.body
-        for node in ast.walk(part)
+        for node in walk(part)
     )
 
 

@@ -11,6 +11,7 @@ from memlint.analysis.knowledge import SliceValue
 from memlint.analysis.linear import linear
 from memlint.analysis.locality import CACHED_BYTES, bytes_of, layout_of
 from memlint.analysis.values import Value, alternatives, deps_of, made_of, must_be
+from memlint.analysis.walking import walk
 from memlint.late_dataclass import dataclass
 from memlint.late_pattern import late_pattern
 from memlint.rule import Replacement
@@ -99,7 +100,7 @@ def _flat(item: Value, access: LaneAccess) -> str:
 def swapped_grid(kernel: ast.AST) -> Replacement | None:
     """``i, j = cuda.grid(2)`` with its names the other way round."""
     found: list[ast.Tuple] = []
-    for node in ast.walk(kernel):
+    for node in walk(kernel):
         match node:
             case ast.Assign(
                 targets=[ast.Tuple() as target],

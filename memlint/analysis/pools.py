@@ -26,6 +26,7 @@ from memlint.analysis.values import (
     made_of,
     must_be,
 )
+from memlint.analysis.walking import walk
 from memlint.late_dataclass import dataclass
 
 MAPPERS = frozenset({".map", ".imap", ".imap_unordered", ".map_async"})
@@ -159,7 +160,7 @@ class _Reader:
 
     def _appended(self, name: str) -> Iterator[tuple[ast.expr, ast.For]]:
         """What is appended to a list in a loop."""
-        for node in ast.walk(self._uses.scope_of(self._called.node)):
+        for node in walk(self._uses.scope_of(self._called.node)):
             match node:
                 case ast.Call(func=ast.Attribute(ast.Name(id=given), "append"), args=[added]) if (
                     given == name
@@ -206,7 +207,7 @@ class _Reader:
         scope = self._uses.scope_of(self._called.node)
         found = [
             one.value
-            for one in ast.walk(scope)
+            for one in walk(scope)
             if isinstance(one, ast.Assign)
             and any(isinstance(t, ast.Name) and t.id == expression.id for t in one.targets)
         ]
@@ -236,7 +237,7 @@ def _bound_in(loop: ast.For) -> set[str]:
     """The names that a loop binds."""
     return {
         one.id
-        for one in ast.walk(loop)
+        for one in walk(loop)
         if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
     }
 

@@ -12,6 +12,7 @@ from memlint.analysis.knowledge import SliceValue
 from memlint.analysis.linear import linear
 from memlint.analysis.locality import SHORT
 from memlint.analysis.values import Symbol, Tensor, alternatives
+from memlint.analysis.walking import walk
 from memlint.late_dataclass import dataclass
 from memlint.late_pattern import late_pattern
 from memlint.rule import Replacement
@@ -103,7 +104,7 @@ def _bound_in(node: ast.For) -> set[str]:
     return {
         one.id
         for statement in node.body
-        for one in ast.walk(statement)
+        for one in walk(statement)
         if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
     }
 
@@ -139,7 +140,7 @@ def _follow(statement: ast.stmt, bound: set[str], own: set[str], arrays: set[str
 def _names(node: ast.AST, context: type[ast.expr_context] | None = None) -> set[str]:
     return {
         one.id
-        for one in ast.walk(node)
+        for one in walk(node)
         if isinstance(one, ast.Name) and (context is None or isinstance(one.ctx, context))
     }
 
@@ -147,7 +148,7 @@ def _names(node: ast.AST, context: type[ast.expr_context] | None = None) -> set[
 def _harmless(node: ast.AST, bound: set[str], own: set[str], arrays: set[str]) -> bool:
     if _names(node, ast.Load) & own - bound:
         return False
-    return all(_is_pure(call, arrays) for call in ast.walk(node) if isinstance(call, ast.Call))
+    return all(_is_pure(call, arrays) for call in walk(node) if isinstance(call, ast.Call))
 
 
 def _is_pure(call: ast.Call, arrays: set[str]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from memlint.analysis.events import Called, Context, Enclosing, Forward
 from memlint.analysis.values import Instance
+from memlint.analysis.walking import walk
 from memlint.late_pattern import late_pattern
 
 # Methods that a framework calls once a step.
@@ -60,6 +61,6 @@ def _made_in(loop: ast.AST, models: Iterable[str]) -> bool:
 
 
 def _bound_in(loop: ast.AST) -> Iterator[str]:
-    for node in ast.walk(loop):
+    for node in walk(loop):
         if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
             yield node.id

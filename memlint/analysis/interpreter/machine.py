@@ -65,7 +65,7 @@ class Machine:
         self.models: dict[Site, ModelRecord] = {}
         self.events: list[Event] = []
         self.called: dict[tuple[object, ...], Called] = {}
-        self.spent = 0
+        self.spent, self.budget = 0, BUDGET
         self.imports: set[str] = set()
 
     # Interfaces that the parts call across each other; each is defined in one of them.
@@ -83,14 +83,14 @@ class Machine:
 
     def spend(self) -> None:
         self.spent += 1
-        if self.spent > BUDGET:
+        if self.spent > self.budget:
             raise OutOfBudgetError
 
     # Names
 
     def read(self, name: str) -> Value | None:
         value = self.scope.look_up(name)
-        if isinstance(value, Alternatives) and Absent() in value.values:
+        if isinstance(value, Alternatives) and any(v.__class__ is Absent for v in value.values):
             return join(v for v in value.values if not isinstance(v, Absent))
         return value
 
@@ -161,7 +161,10 @@ class Machine:
 
 def _replace_in(variables: dict[str, Value], site: Site, new: Value) -> None:
     for name, value in variables.items():
-        if isinstance(value, (Mapping, Sequence)) and value.site is site:
+        kind = value.__class__
+        if kind is not Mapping and kind is not Sequence:
+            continue
+        if value.site is site:  # type: ignore[attr-defined]
             variables[name] = new
         elif isinstance(value, Mapping) and any(
             isinstance(held, (Mapping, Sequence)) and held.site is site for _, held in value.items

@@ -100,7 +100,9 @@ class Row:
 
     def apply(self, call: Call) -> Value | None:
         """The result of a call."""
-        return self.transfer(replace(call, options=self.options))
+        return self.transfer(
+            Call(call.name, call.lib, call.args, call.node, call.site, self.options)
+        )
 
 
 Table: TypeAlias = dict[str, Row]

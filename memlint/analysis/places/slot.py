@@ -119,6 +119,6 @@ def _varying_in(loop: ast.AST) -> set[str]:
 
 
 def _varies(value: ast.expr, varying: set[str]) -> bool:
-    if any(isinstance(one, (ast.Call, ast.Subscript)) for one in ast.walk(value)):
+    if any(isinstance(one, (ast.Call, ast.Subscript)) for one in walk(value)):
         return "thread" not in ast.unparse(value)
     return not varying.isdisjoint(names_in(value))

@@ -25,6 +25,7 @@ from memlint.analysis.retention import (
 )
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import graphs_of, possible_graphs
+from memlint.analysis.walking import walk
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Size, Weighed
 from memlint.findings import Applicability, Severity
@@ -360,9 +361,7 @@ class GraphRetention(Rule):
 
 def _names(node: ast.expr) -> set[str]:
     """The variables and attributes in an expression."""
-    return {
-        ast.unparse(one) for one in ast.walk(node) if isinstance(one, (ast.Name, ast.Attribute))
-    }
+    return {ast.unparse(one) for one in walk(node) if isinstance(one, (ast.Name, ast.Attribute))}
 
 
 def _has_graph(called: Called) -> bool:

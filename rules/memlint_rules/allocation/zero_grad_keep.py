@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import Called, Enclosing
 from memlint.analysis.values import Absent, must_be
+from memlint.analysis.walking import walk
 from memlint.findings import Applicability, Severity
 from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
@@ -167,7 +168,7 @@ def _variables(enclosing: Enclosing) -> set[str]:
     target = loop.target if isinstance(loop, (ast.For, ast.AsyncFor)) else None
     if target is None:
         return set()
-    return {one.id for one in ast.walk(target) if isinstance(one, ast.Name)}
+    return {one.id for one in walk(target) if isinstance(one, ast.Name)}
 
 
 def _keeps_by_option(called: Called) -> bool:

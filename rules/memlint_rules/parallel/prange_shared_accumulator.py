@@ -8,6 +8,7 @@ from typing import Any
 
 from memlint.analysis.events import Called, Loop, SharedUpdate
 from memlint.analysis.races import DATA, SAME, how_shared
+from memlint.analysis.walking import walk
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Confidence, Severity
@@ -286,11 +287,11 @@ def _related(loop: Loop) -> list[Related]:
 
 
 def _contains(outer: ast.AST, node: ast.AST) -> bool:
-    return any(inner is node for inner in ast.walk(outer))
+    return any(inner is node for inner in walk(outer))
 
 
 def _binds(loop: ast.AST, name: str) -> bool:
     return any(
         isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
-        for node in ast.walk(loop)
+        for node in walk(loop)
     )

@@ -11,6 +11,7 @@ from memlint.analysis.guards import error_is_expected
 from memlint.analysis.named_values import written
 from memlint.analysis.uses import FUNCTIONS, uses_in
 from memlint.analysis.values import Const, Value, alternatives, made_of
+from memlint.analysis.walking import walk
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Severity
@@ -144,7 +145,7 @@ class HugepageUnavailable(Rule):
             one = waiting.pop()
             if isinstance(one, ast.BinOp) and isinstance(one.op, ast.BitAnd):
                 continue  # what is left of a mask is not known
-            for node in ast.walk(one):
+            for node in walk(one):
                 if _is_flag(node):
                     return True
                 name = getattr(node, "id", getattr(node, "attr", ""))
