@@ -24,6 +24,10 @@ from memlint.late_pattern import late_pattern
 from memlint.rule import Needs, UnitTest, Word, occurs
 from memlint.source.model import Source
 
+# So many rules that may have something to say want most functions between them: to read all then
+# takes less time than to tell which.  Not in a large file, which may be too much to be read.
+MANY_RULES = 6
+LARGE = 400_000
 _COMMENT_LINES = late_pattern(r"^[ \t]*#.*$", re.MULTILINE)
 
 
@@ -67,6 +71,8 @@ class Index:
         whole = "\n".join((source.text, *foreign.values()))
         sieves = [_Sieve(one, whole if one.across else source.text) for one in declared]
         sieves = [one for one in sieves if one.may_hold]
+        if len(sieves) >= MANY_RULES and len(source.text) < LARGE:
+            return
         self._known: set[int] = set()
         self._wants_any = bool(sieves)
         if not sieves:
