@@ -48,7 +48,7 @@ def _binds_alone(
 
 
 def _on_own_lines(source: Source, loop: ast.stmt, statement: ast.stmt) -> bool:
-    if "\r" in source.text or "\f" in source.text or "\t" in source.text:
+    if any(map(source.holds, "\r\f\t")):
         return False
     if any(
         isinstance(node, ast.JoinedStr)

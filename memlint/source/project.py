@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import field
+from functools import cache, partial
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -380,8 +381,9 @@ class Project:
 
     def imported(self, path: str, text: str, looked: dict[str, Looked]) -> Iterator[_Import]:
         """The names of the project that a program imports, and those of modules it imports."""
+        is_made = cache(partial(_is_made, text=text))
         for bound in imports_of(text):
-            if bound.module.partition(".")[0] in LIBRARIES or not _is_made(bound.local, text):
+            if bound.module.partition(".")[0] in LIBRARIES or not is_made(bound.local):
                 continue
             target = self.resolve(path, bound.module)
             if target is None:

@@ -159,12 +159,14 @@ class Machine:
         self.events.append(event)
 
 
+_COLLECTIONS = frozenset({Mapping, Sequence})
+
+
 def _replace_in(variables: dict[str, Value], site: Site, new: Value) -> None:
+    if _COLLECTIONS.isdisjoint(map(type, variables.values())):
+        return  # nearly always, and there may be many objects with attributes
     for name, value in variables.items():
-        kind = value.__class__
-        if kind is not Mapping and kind is not Sequence:
-            continue
-        if value.site is site:  # type: ignore[attr-defined]
+        if isinstance(value, (Mapping, Sequence)) and value.site is site:
             variables[name] = new
         elif isinstance(value, Mapping) and any(
             isinstance(held, (Mapping, Sequence)) and held.site is site for _, held in value.items

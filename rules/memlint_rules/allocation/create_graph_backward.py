@@ -129,7 +129,7 @@ class CreateGraphBackward(Rule):
         loops = [one.loop.node for one in called.context.loops if one.role != "parameters"]
         if not loops:
             name = called.context.name.rpartition(".")[2]
-            return bool(STEP.search(name)) and not CLEARING.search(called.source.text)
+            return bool(STEP.search(name)) and not called.source.holds(CLEARING)
         if any(CLEARING.search(ast.unparse(loop)) for loop in loops):
             return False
         return not any(

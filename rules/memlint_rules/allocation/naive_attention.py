@@ -170,7 +170,7 @@ class NaiveAttention(Rule):
 
     def _matters(self, product: Called, found: Attention) -> bool:
         source, uses = product.source, uses_in(self._tree)
-        if _HIGHER_DERIVATIVES.search(source.text) or is_learned(found.key):
+        if source.holds(_HIGHER_DERIVATIVES) or is_learned(found.key):
             return False
         if is_chunked(found, product.context.innermost()) or is_short(found):
             return False

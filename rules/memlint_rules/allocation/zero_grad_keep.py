@@ -103,7 +103,7 @@ class ZeroGradKeep(Rule):
 
     def check(self, called: Called) -> Iterator[Draft]:
         """Gradients that are kept and zeroed."""
-        if called.name not in self.calls or IN_PLACE.search(called.source.text):
+        if called.name not in self.calls or called.source.holds(IN_PLACE):
             return
         node = called.node
         if not isinstance(node, ast.Call):

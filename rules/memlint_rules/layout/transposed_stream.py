@@ -170,7 +170,7 @@ class TransposedStream(Rule):
         stream = _transposed(called.args.positional[0]) if called.args.positional else None
         if stream is None or not isinstance(stream.born, ast.expr):
             return
-        if "channels_last" in called.source.text:
+        if called.source.holds("channels_last"):
             return  # of such features the transpose is the dense view
         confidence = _confidence(called)
         if confidence is None or id(stream.born) in self._told:

@@ -134,7 +134,7 @@ class CreateThenMove(Rule):
         """A move of what was made just before."""
         if move.context.function is None and not move.context.loops:
             return
-        if any(word in move.source.text for word in DEFAULTS) or _under_device(move):
+        if any(map(move.source.holds, DEFAULTS)) or _under_device(move):
             return
         if self._uses is None:
             assert self._tree is not None
