@@ -13,7 +13,7 @@ from memlint.analysis.knowledge.scalars import SCALAR_FUNCTIONS
 from memlint.analysis.linear import linear
 from memlint.analysis.locality import SHORT, arrays_in
 from memlint.analysis.values import Sequence, Tensor, Value, alternatives, deps_of
-from memlint.analysis.walking import walk
+from memlint.analysis.walking import definitions_in, walk
 from memlint.late_dataclass import dataclass
 from memlint.late_pattern import late_pattern
 
@@ -49,7 +49,7 @@ class ElementLoop:
 def compiled_lines(tree: ast.Module) -> list[tuple[int, int]]:
     """The lines of functions and classes that a decorator may compile, and, where a file
     implements functions for a compiler, of the functions that functions return."""
-    defined = [node for node in walk(tree) if isinstance(node, DEFINITIONS)]
+    defined = [node for node in definitions_in(tree) if isinstance(node, DEFINITIONS)]
     decorators = {id(node): [_called(one) for one in node.decorator_list] for node in defined}
     overloads = any(OVERLOADS.search(one) for names in decorators.values() for one in names)
     compiled = [

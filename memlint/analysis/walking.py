@@ -67,6 +67,34 @@ def walk(node: ast.AST) -> list[ast.AST]:
     return nodes
 
 
+def parents_in(tree: ast.AST) -> dict[ast.AST, ast.AST]:
+    """The nodes below a node, in the order of :func:`walk`, and what holds each."""
+    nodes: list[ast.AST] = [tree]
+    parents: dict[ast.AST, ast.AST] = {}
+    for node in nodes:
+        below = children(node)
+        nodes += below
+        for one in below:
+            parents[one] = node
+    return parents
+
+
+_BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
+
+
+def definitions_in(tree: ast.Module) -> list[ast.AST]:
+    """The functions and classes of a program, in the order of :func:`walk` within each block;
+    expressions, which hold none, are not looked at."""
+    found: list[ast.AST] = []
+    blocks: list[ast.AST] = [tree]
+    for block in blocks:
+        for name in _BODIES:
+            blocks += getattr(block, name, ())
+        if isinstance(block, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.append(block)
+    return found
+
+
 @lru_cache(maxsize=512)
 def nodes_of(node: ast.AST) -> list[ast.AST]:
     """:func:`walk`, for a function that many ask about: the list is theirs to read only.
