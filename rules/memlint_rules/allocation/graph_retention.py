@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from memlint.analysis.evaluation import evidence, guarded_by_callers, wants_gradients
@@ -29,6 +28,7 @@ from memlint.analysis.walking import walk
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Size, Weighed
 from memlint.findings import Applicability, Severity
+from memlint.late_dataclass import dataclass
 from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 from memlint.tracer.operands import spell
