@@ -301,7 +301,8 @@ def _is_simple(statement: ast.stmt, bound: set[str], later: set[str], summed: se
 
 def computes(node: ast.expr, bound: set[str], later: set[str]) -> bool:
     """Whether an expression is arithmetic on numbers that this iteration has."""
-    for one in walk(node):
+    # Operators are asked for as well, which the quicker walk leaves out.
+    for one in ast.walk(node):
         if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
             if one.id in later - bound:
                 return False

@@ -50,7 +50,7 @@ def children(node: ast.AST) -> list[Any]:
 
 
 def walk(node: ast.AST) -> list[ast.AST]:
-    """A node and all nodes below it, those further up first."""
+    """A node and all nodes below it, those further up first, without operators and contexts."""
     nodes: list[ast.AST] = [node]
     add, fields = nodes.append, _FIELDS
     # The same as to extend the list by the children of each, without a list of those.
