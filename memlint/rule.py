@@ -19,9 +19,11 @@ import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any, ClassVar, TypeAlias
 
 from memlint.findings import Applicability, Confidence, FileError, Severity
+from memlint.late_pattern import is_pattern
 from memlint.packs import installed
 from memlint.targets import Targets, Version
 
@@ -39,14 +41,16 @@ def occurs(word: Word, text: str) -> bool:
     """Whether a word occurs in a text."""
     if isinstance(word, str):
         return word in text
-    return word.search(text) is not None if isinstance(word, re.Pattern) else bool(word(text))
+    if is_pattern(word):
+        return word.search(text) is not None
+    return bool(word(text))  # type: ignore[operator]
 
 
 def _cheapest_first(group: Iterable[Word]) -> tuple[Word, ...]:
     def cost(word: Word) -> int:
-        if not (isinstance(word, str | re.Pattern) or callable(word)):
+        if not (isinstance(word, str) or is_pattern(word) or callable(word)):
             raise TypeError(f"{word!r} is no word, pattern or test of a text")
-        return 0 if isinstance(word, str) else 1 if isinstance(word, re.Pattern) else 2
+        return 0 if isinstance(word, str) else 1 if is_pattern(word) else 2
 
     return tuple(sorted(set(group), key=lambda word: (cost(word), str(word))))
 
@@ -215,7 +219,8 @@ class Rule:
     @classmethod
     def summary(cls) -> str:
         """The first line of the rule's page."""
-        return (inspect.getdoc(cls) or "").partition("\n")[0]
+        page = next((one.__doc__ for one in cls.__mro__ if one.__doc__), "")
+        return page.strip().partition("\n")[0]
 
     def finding(
         self,
@@ -263,10 +268,20 @@ def _asking(rule: type[Rule], prefix: str) -> Iterator[tuple[type, str]]:
     for name in dir(rule):
         if not name.startswith(prefix):
             continue
-        method = getattr(rule, name)
-        hints = typing.get_type_hints(method)
-        parameters = [p for p in inspect.signature(method).parameters if p != "self"]
-        yield hints[parameters[0]], name
+        yield _annotated(getattr(rule, name)), name
+
+
+def _annotated(method: Any) -> Any:
+    """The annotation of a method's first argument."""
+    if isinstance(method, FunctionType):
+        # What the standard library makes of all annotations takes longer than to load the rule.
+        first = method.__code__.co_varnames[1 : method.__code__.co_argcount][:1]
+        text = method.__annotations__.get(first[0]) if first else None
+        if isinstance(text, str) and isinstance(kind := method.__globals__.get(text), type):
+            return kind
+    hints = typing.get_type_hints(method)
+    parameters = [p for p in inspect.signature(method).parameters if p != "self"]
+    return hints[parameters[0]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ exactness, ignoring wins over selecting.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+from memlint.late_pattern import late_pattern
 from memlint.rule import Rule, RuleSet
 from memlint.source.gitignore import IgnorePatterns
 from memlint.toml_file import ConfigError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ALL = "ALL"
 _EXACT = 1000
 _UNSELECTED = -1
-_CODE = re.compile(r"([A-Z]+)(\d*)")
+_CODE = late_pattern(r"([A-Z]+)(\d*)")
 
 
 def matches(selector: str, rule: type[Rule]) -> bool:

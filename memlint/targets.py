@@ -5,7 +5,6 @@ What is not known is taken as the newest version; a rule that depends on it says
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,16 +12,18 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from memlint.late_pattern import late_pattern
+
 if TYPE_CHECKING:
     from memlint.config import Settings
 
 Version: TypeAlias = tuple[int, ...]
 
 _PACKAGES = ("torch", "numpy")
-_REQUIREMENT = re.compile(r"\s*([A-Za-z][\w.-]*)\s*(?:\[[^\]]*\])?\s*\(?([^;#)]*)")
+_REQUIREMENT = late_pattern(r"\s*([A-Za-z][\w.-]*)\s*(?:\[[^\]]*\])?\s*\(?([^;#)]*)")
 # Bounds from below, and pins; poetry's caret among them.
-_LOWEST = re.compile(r"(?:>=|===?|~=|\^|~|>)\s*v?(\d+(?:\.\d+)*)")
-_BARE = re.compile(r"\s*v?(\d+(?:\.\d+)*)(?:\.\*)?\s*$")
+_LOWEST = late_pattern(r"(?:>=|===?|~=|\^|~|>)\s*v?(\d+(?:\.\d+)*)")
+_BARE = late_pattern(r"\s*v?(\d+(?:\.\d+)*)(?:\.\*)?\s*$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from memlint.late_pattern import late_pattern
 
 
 class ConfigError(Exception):
@@ -84,7 +85,7 @@ def read_toml(path: Path) -> TomlFile:
         ) from error
 
 
-_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_PLACE = late_pattern(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
 def _without_place(message: str) -> tuple[str, int | None]:
@@ -96,9 +97,9 @@ def _without_place(message: str) -> tuple[str, int | None]:
 
 _KEY_PART = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
 _DOTTED = rf"{_KEY_PART}(?:\s*\.\s*{_KEY_PART})*"
-_TABLE = re.compile(rf"\s*\[\[?\s*({_DOTTED})\s*\]")
-_ASSIGNMENT = re.compile(rf"\s*({_DOTTED})\s*=")
-_PART = re.compile(_KEY_PART)
+_TABLE = late_pattern(rf"\s*\[\[?\s*({_DOTTED})\s*\]")
+_ASSIGNMENT = late_pattern(rf"\s*({_DOTTED})\s*=")
+_PART = late_pattern(_KEY_PART)
 
 
 def _key_lines(lines: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:

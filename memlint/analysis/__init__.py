@@ -29,7 +29,6 @@ def analyze(
     from memlint.analysis.dispatch import Dispatcher
     from memlint.analysis.events import ProgramStart
     from memlint.analysis.index import Index
-    from memlint.analysis.interpreter import Interpreter
     from memlint.analysis.walking import forget_nodes
 
     dispatcher = Dispatcher(rules, source)
@@ -41,6 +40,8 @@ def analyze(
     forget_nodes()
     if index is not None and not index.wants_any:
         return
+    from memlint.analysis.interpreter import Interpreter
+
     watched = frozenset[str]().union(*(rule.calls for rule in rules))
     interpreter = Interpreter(
         source, tree, settings.target_device, index, watched, project, followed

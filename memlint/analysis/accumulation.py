@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from memlint.analysis.carried import Flow, How, Outcome, Seed, grown, path_of
 from memlint.analysis.events import Called, Enclosing
 from memlint.analysis.uses import Uses
 from memlint.analysis.values import Object, alternatives
+from memlint.analysis.walking import walk
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
@@ -20,17 +22,17 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 FEW = 16
 DEEPEST = 4
 # Methods that somebody calls once a step, a batch or a sample.
-STEP = re.compile(
+STEP = late_pattern(
     r"(^|_)(forward|call|step|update|add|append|push|put|store|record|observe|collect|extend|insert|"
     r"accumulate|remember|process|log|track|write|enqueue|receive|ingest|feed)($|_)"
 )
 # What the parts of a model, and other short lists of settings, are called.
-PARTS = re.compile(
+PARTS = late_pattern(
     r"(layers?|depths?|blocks?|convs?|modules?|stages?|levels?|heads?|branches|downs?|ups?|scales?|"
     r"dilations?|kernel_sizes?|ratios?|strides?|dims?|ndim|axes|axis|cells?|nets|models|rates)$",
     re.IGNORECASE,
 )
-CONFIGURED = re.compile(r"(^|[.(,_ ])(config|cfg|hparams)\.")
+CONFIGURED = late_pattern(r"(^|[.(,_ ])(config|cfg|hparams)\.")
 MODULE_LISTS = frozenset(
     f"torch.nn.{prefix}{name}"
     for prefix in ("", "modules.container.")
@@ -114,7 +116,7 @@ def _axis_varies(called: Called) -> bool:
         for one in given
         if not isinstance(one, (ast.List, ast.Tuple))
         for enclosing in called.context.loops
-        for name in ast.walk(one)
+        for name in walk(one)
         if _is_axis(called.node, one)
     )
 
@@ -129,7 +131,7 @@ def _is_axis(call: ast.expr, argument: ast.expr) -> bool:
 
 
 def _within(node: ast.AST, outer: ast.AST) -> bool:
-    return any(one is node for one in ast.walk(outer))
+    return any(one is node for one in walk(outer))
 
 
 # Loops
@@ -158,7 +160,7 @@ def longer_in(loop: Loop, seed: Seed) -> Iterator[str]:
 def _counters_of(loop: Loop) -> set[str]:
     """The names that are another in each iteration."""
     names = set() if isinstance(loop, ast.While) else _names_in(loop.target)
-    for node in ast.walk(loop):
+    for node in walk(loop):
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             names.add(node.target.id)
     return names
@@ -187,7 +189,7 @@ def is_over_parts(loop: Loop) -> bool:
         return True
     targets = _names_in(loop.target)
     return any(
-        isinstance(node, ast.Call) and _callee_of(node.func) & targets for node in ast.walk(loop)
+        isinstance(node, ast.Call) and _callee_of(node.func) & targets for node in walk(loop)
     )
 
 
@@ -220,7 +222,7 @@ WRAPPERS = frozenset({"range", "len", "enumerate", "zip", "reversed"})
 
 
 def _names_in(node: ast.AST) -> set[str]:
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return {one.id for one in walk(node) if isinstance(one, ast.Name)}
 
 
 def _key_names(path: str) -> set[str]:
@@ -280,7 +282,7 @@ def _cut_elsewhere(path: str, node: ast.AST, uses: Uses) -> bool:
         and any(path_of(target) == path for target in one.targets)
         and isinstance(one.value, ast.Subscript)
         and path_of(one.value.value) == path
-        for one in ast.walk(owner)
+        for one in walk(owner)
     )
 
 
@@ -308,7 +310,7 @@ def in_caller(outcome: Outcome, function: Function, call: ast.AST) -> Seed | Non
     bound = _bound(function, call)
     outer = {
         name
-        for node in ast.walk(function)
+        for node in walk(function)
         if isinstance(node, (ast.Global, ast.Nonlocal))
         for name in node.names
     }

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from memlint.analysis.events import Called
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import Absent, Const, Linear, Sequence, Value, made_of
+from memlint.analysis.walking import walk
+from memlint.late_pattern import late_pattern
 
 SETTERS = frozenset({"sched_setaffinity", "cpu_affinity"})
-_OWN_PROCESS = re.compile(r"^(0|os\.getpid\(\)|getpid\(\)|psutil\.Process\(\)|Process\(\))$")
+_OWN_PROCESS = late_pattern(r"^(0|os\.getpid\(\)|getpid\(\)|psutil\.Process\(\)|Process\(\))$")
 # Who runs a function, by what it is handed to.
 _HANDED_TO = {
     "worker_init_fn": "loader",
@@ -84,7 +85,7 @@ def runners(called: Called, tree: ast.Module) -> frozenset[str]:
 def _takers_by_name(uses: Uses, name: str) -> Iterator[str]:
     for call in uses.calls():
         for given in (*call.args, *(k.value for k in call.keywords)):
-            for node in ast.walk(given):
+            for node in walk(given):
                 if isinstance(node, (ast.Name, ast.Attribute)) and _last(node) == name:
                     yield from _taker(uses, node)
 
@@ -116,7 +117,7 @@ def _last(node: ast.AST) -> str:
 def restored(called: Called, tree: ast.Module) -> bool:
     """Whether the same function sets the affinity more than once: it is for a time only."""
     scope = uses_in(tree).scope_of(called.node)
-    return sum(_sets(one) for one in ast.walk(scope)) > 1
+    return sum(_sets(one) for one in walk(scope)) > 1
 
 
 def _sets(node: ast.AST) -> bool:
@@ -129,7 +130,7 @@ def binding_in_lambda(node: ast.AST) -> ast.Call | None:
     """The call of a lambda's body that binds to one fixed processor, if that is what it does."""
     if not isinstance(node, ast.Lambda):
         return None
-    for one in ast.walk(node.body):
+    for one in walk(node.body):
         if isinstance(one, ast.Call) and _last(one.func) in SETTERS and one.args:
             cores = one.args[-1]
             if isinstance(cores, (ast.Set, ast.List, ast.Tuple)) and len(cores.elts) == 1:

@@ -6,6 +6,7 @@ import ast
 import copy
 
 from memlint.analysis.changes import FunctionNode
+from memlint.analysis.walking import walk
 
 
 def as_argument(node: ast.expr, function: FunctionNode, call: ast.Call) -> ast.expr | None:
@@ -23,7 +24,7 @@ def as_argument(node: ast.expr, function: FunctionNode, call: ast.Call) -> ast.e
     parameters = {*names, *(a.arg for a in spec.kwonlyargs)}
     arguments = dict(zip(names, given, strict=False))
     arguments.update((k.arg, k.value) for k in call.keywords if k.arg is not None)
-    used = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    used = {one.id for one in walk(node) if isinstance(one, ast.Name)}
     if any(name not in arguments for name in used & parameters):
         return None
     return _Substituted(arguments).visit(copy.deepcopy(node))  # type: ignore[no-any-return]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from memlint.analysis.attention_axes import contracts_keys, over_keys, query_and_key
 from memlint.analysis.attention_steps import (
@@ -35,10 +34,12 @@ from memlint.analysis.chains import (
 )
 from memlint.analysis.einsum import Equation, equation_of
 from memlint.analysis.values import Made, Tensor, Value, alternatives
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 
-_DROPOUT = re.compile(r"drop", re.IGNORECASE)
+_DROPOUT = late_pattern(r"drop", re.IGNORECASE)
 # Factors of scores that are no mere scale.
-_GATES = re.compile(r"mask|bias|gate|weight|decay|dist|adj|pos|prior|edge", re.IGNORECASE)
+_GATES = late_pattern(r"mask|bias|gate|weight|decay|dist|adj|pos|prior|edge", re.IGNORECASE)
 _MAXIMA = frozenset({"max", "amax"})
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 
 from memlint.analysis.attention_steps import (
     CASTS,
@@ -36,9 +35,11 @@ from memlint.analysis.values import (
     Value,
     alternatives,
 )
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 
-_QUERY = re.compile(r"(^|_)(q|qs|query|queries|theta)(_|$|\d)|^q|query", re.IGNORECASE)
-_KEY = re.compile(r"(^|_)(k|ks|key|keys|phi)(_|$|\d)|^k|key", re.IGNORECASE)
+_QUERY = late_pattern(r"(^|_)(q|qs|query|queries|theta)(_|$|\d)|^q|query", re.IGNORECASE)
+_KEY = late_pattern(r"(^|_)(k|ks|key|keys|phi)(_|$|\d)|^k|key", re.IGNORECASE)
 
 
 def query_and_key(scores: Made) -> tuple[Value, Value] | None:

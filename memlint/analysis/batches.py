@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from memlint.analysis.loader_calls import may_make_loader
+from memlint.late_pattern import late_pattern
 from memlint.rule import Needs
 
-MADE = re.compile(r"DataLoader\s*\(")
+MADE = late_pattern(r"DataLoader\s*\(")
 
 LOADERS_THAT_FEED_CUDA = Needs(
     {"DataLoader", MADE},
@@ -18,10 +17,10 @@ LOADERS_THAT_FEED_CUDA = Needs(
         {
             "DataLoader as",
             MADE,
-            re.compile(r"partial\(\s*[\w.]*DataLoader"),
-            re.compile(r"class \w+\([^)]*DataLoader"),
-            re.compile(r"=\s*[\w.]*DataLoader\b"),
-            re.compile(r"[\"']\s*:\s*[\w.]*DataLoader\b"),
+            late_pattern(r"partial\(\s*[\w.]*DataLoader"),
+            late_pattern(r"class \w+\([^)]*DataLoader"),
+            late_pattern(r"=\s*[\w.]*DataLoader\b"),
+            late_pattern(r"[\"']\s*:\s*[\w.]*DataLoader\b"),
         },
         {".to(", "cuda", "gpu", "copy_(", "prepare(", ".fit("},
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import Called
@@ -21,6 +20,8 @@ from memlint.analysis.values import (
     alternatives,
     made_of,
 )
+from memlint.analysis.walking import walk
+from memlint.late_dataclass import dataclass
 from memlint.rule import Replacement
 from memlint.source.model import Source
 
@@ -266,4 +267,4 @@ def names_device(move: Called) -> bool:
 
 
 def _inside(node: ast.AST, outer: ast.AST) -> bool:
-    return any(one is node for one in ast.walk(outer))
+    return any(one is node for one in walk(outer))

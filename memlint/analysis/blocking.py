@@ -25,6 +25,7 @@ from memlint.analysis.values import (
     made_of,
     plain,
 )
+from memlint.analysis.walking import walk
 
 # What gives a part of a batch, in the memory that the loader filled.
 _PARTS = frozenset(
@@ -168,7 +169,7 @@ def is_written(call: ast.Call, scope: ast.AST) -> bool:
         return True
     if isinstance(source, ast.Name) and _rebinds(scope, call, name):
         return False
-    return any(_writes(node, name) for node in ast.walk(scope))
+    return any(_writes(node, name) for node in walk(scope))
 
 
 def _root(node: ast.AST) -> str:
@@ -179,7 +180,7 @@ def _root(node: ast.AST) -> str:
 
 def _rebinds(scope: ast.AST, call: ast.Call, name: str) -> bool:
     """Whether a statement binds ``name`` to what ``call`` gives, so that nothing else has it."""
-    for node in ast.walk(scope):
+    for node in walk(scope):
         if not isinstance(node, ast.Assign):
             continue
         for target in node.targets:

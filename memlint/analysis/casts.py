@@ -6,6 +6,7 @@ import ast
 import re
 
 from memlint.analysis.uses import Use, Uses, dotted
+from memlint.late_pattern import late_pattern
 
 CASTS = frozenset(
     {"float", "half", "bfloat16", "double", "int", "long", "short", "bool", "byte", "char", "type",
@@ -18,11 +19,11 @@ SAME = frozenset(
      "copy", "ravel", "swapaxes", "unflatten"}
 )  # fmt: skip
 # Where float64 is kept on purpose, or where the tensor's dtype plays no part.
-INDIFFERENT = re.compile(
+INDIFFERENT = late_pattern(
     r"(^|\.)(copy_|assert\w*|allclose|isclose|gradcheck|gradgradcheck|equal|array_equal)$|linalg\.|special\.|"
     r"cholesky|(^|\.)(inverse|pinverse|svd|eigh?|lstsq|solve|slogdet|logdet|float32|float16)$"
 )
-_DEVICE = re.compile(
+_DEVICE = late_pattern(
     r"device|cuda|cpu|gpu|^dev$|rank|non_blocking|copy|memory_format", re.IGNORECASE
 )
 # Functions that give an array of what they are given.
@@ -93,7 +94,7 @@ def _doubled(uses: Uses) -> set[str]:
     return found - {""}
 
 
-_DOUBLE = re.compile(r"\b(torch\.)?(float64|double)\b")
+_DOUBLE = late_pattern(r"\b(torch\.)?(float64|double)\b")
 
 
 def _names_dtype(call: ast.AST) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from memlint.analysis.events import Called
@@ -20,14 +19,15 @@ from memlint.analysis.values import (
     alternatives,
     made_of,
 )
+from memlint.late_pattern import late_pattern
 
 # The operator ``@`` in a text: a decorator stands at the head of a line, and no blank follows it.
 # Letters and signs come first, here and below: a search for them is much faster than one for what
 # may precede them.
-MATMUL = re.compile(
+MATMUL = late_pattern(
     r"@(?:[=\s\\]|(?:(?<=[\w\])\"']@)|(?<=[\w\])\"'][ \t]@)|(?<=[\w\])\"'][ \t]{2}@))[\w(\[])"
 )
-PRODUCT = re.compile(r"matmul|mm\b(?:(?<!\w..)|(?<=bmm)(?<!\w...))|dot\b(?<!\w...)")
+PRODUCT = late_pattern(r"matmul|mm\b(?:(?<!\w..)|(?<=bmm)(?<!\w...))|dot\b(?<!\w...)")
 DEPTH = 14
 # Branches and joins multiply ways; beyond so many steps a chain is not followed.
 MOST_STEPS = 200

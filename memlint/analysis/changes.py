@@ -12,11 +12,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from memlint.analysis import knowledge
 from memlint.analysis.paths import Path, bases_of, path_of, related
+from memlint.analysis.walking import walk
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -42,13 +45,13 @@ _WRITERS = frozenset(
      "reduce_scatter_tensor", "all_to_all_single", "all_to_all", "scatter", "reduce",
      "broadcast_object_list"}
 )  # fmt: skip
-_WRITES = re.compile(
+_WRITES = late_pattern(
     r"(^|_)(in_?place|update|updates|fill|write|assign|accumulate|mutate|overwrite|"
     r"sync|reset|swap)(_|$)",
     re.IGNORECASE,
 )
 # Whose ``step`` is not one of an optimizer.
-_OTHER_STEPS = re.compile(r"sched|prof|env|bar|progress|tracer|sim|lr|timer|clock", re.IGNORECASE)
+_OTHER_STEPS = late_pattern(r"sched|prof|env|bar|progress|tracer|sim|lr|timer|clock", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -95,7 +98,7 @@ class Definitions:
         self.functions: dict[str, list[FunctionNode]] = {}
         self.attributes: set[str] = set()
         self.imported: set[str] = set()
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 self.functions.setdefault(node.name, []).append(node)
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
@@ -128,7 +131,7 @@ def changes_in(
     listed = list(nodes)
     changes = Changes()
     for one in listed:
-        for node in ast.walk(one):
+        for node in walk(one):
             if isinstance(node, ast.Call):
                 _note_call(node, changes, definitions)
             else:
@@ -259,18 +262,18 @@ def _note_launch(
 def _stored_by_kernel(function: FunctionNode) -> set[str]:
     """Parameters that a kernel's stores mention in their address."""
     found: set[str] = set()
-    for node in ast.walk(function):
+    for node in walk(function):
         match node:
             case ast.Call(func=ast.Attribute(attr=name), args=[first, *_]) if (
                 name == "store" or name.startswith("atomic")
             ):
-                found.update(n.id for n in ast.walk(first) if isinstance(n, ast.Name))
+                found.update(n.id for n in walk(first) if isinstance(n, ast.Name))
             case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()):
                 found.add(name)
-    assigned = [n for n in ast.walk(function) if isinstance(n, ast.Assign)]
+    assigned = [n for n in walk(function) if isinstance(n, ast.Assign)]
     for node in reversed(assigned):
         if any(isinstance(t, ast.Name) and t.id in found for t in node.targets):
-            found.update(n.id for n in ast.walk(node.value) if isinstance(n, ast.Name))
+            found.update(n.id for n in walk(node.value) if isinstance(n, ast.Name))
     return found
 
 
@@ -286,7 +289,7 @@ def _apply(
     changes.trains = changes.trains or inner.trains
     outside = {
         name
-        for node in ast.walk(function)
+        for node in walk(function)
         if isinstance(node, (ast.Global, ast.Nonlocal))
         for name in node.names
     }
@@ -325,7 +328,7 @@ def _is_false(node: ast.expr) -> bool:
 
 def _aliases(root: ast.AST) -> Iterator[tuple[Path, Path]]:
     """Pairs of paths that may lead to the same memory, by assignment."""
-    for node in ast.walk(root):
+    for node in walk(root):
         match node:
             case ast.Assign(targets=targets, value=value):
                 pairs = [(target, value) for target in targets]

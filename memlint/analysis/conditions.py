@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from memlint.analysis.uses import uses_in
+from memlint.analysis.walking import walk
 
 
 def named_conditions(node: ast.AST, tree: ast.Module) -> Iterator[str]:
@@ -24,7 +25,7 @@ def named_conditions(node: ast.AST, tree: ast.Module) -> Iterator[str]:
 
 def words_of(node: ast.AST) -> Iterator[str]:
     """The names, attributes and texts in a piece of code, and what it imports and defines."""
-    for one in ast.walk(node):
+    for one in walk(node):
         match one:
             case (
                 ast.Name(id=word)
@@ -57,7 +58,7 @@ def unwrapped_again(node: ast.AST, tree: ast.Module) -> bool:
         and isinstance(one.value, ast.Attribute)
         and one.value.attr == "module"
         and ast.unparse(one.value.value) == wrapped
-        for one in ast.walk(scope)
+        for one in walk(scope)
     )
 
 
@@ -68,7 +69,7 @@ def scope_text(node: ast.AST, tree: ast.Module) -> str:
 
 def assigned_in(scope: ast.AST, name: str) -> Iterator[ast.expr]:
     """What is assigned to a name anywhere in a function or module."""
-    for one in ast.walk(scope):
+    for one in walk(scope):
         if isinstance(one, ast.Assign) and any(
             isinstance(target, ast.Name) and target.id == name for target in one.targets
         ):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from memlint.analysis.elements import Element, axes_of, element_of, factors, stored_element
 from memlint.analysis.events import Access, Called, Compiled, Loop, LoopNest
@@ -26,6 +26,8 @@ from memlint.analysis.values import (
     deps_of,
     made_of,
 )
+from memlint.analysis.walking import walk
+from memlint.late_dataclass import dataclass
 
 SUMS = frozenset({"builtins.sum", "numpy.sum", "math.fsum", "torch.sum"})
 ADDITIONS = frozenset(
@@ -138,7 +140,7 @@ class Products:
         """What inner loops add to a variable that is stored: ``z = bias[j]``, ``z += ...``."""
         if not isinstance(access.statement, ast.Assign) or not access.loops:
             return
-        for name in ast.walk(access.statement.value):
+        for name in walk(access.statement.value):
             for called in self._totals.get(name.id, ()) if isinstance(name, ast.Name) else ():
                 loops = tuple(one.loop.node for one in called.context.loops)
                 outer = tuple(loop.node for loop in access.loops)
@@ -240,10 +242,9 @@ def _first_line(loop: Loop) -> tuple[int, int]:
 def _is_under_condition(node: ast.AST, nest: list[Loop]) -> bool:
     """Whether an addition stands in an ``if`` within the loops."""
     return any(
-        isinstance(one, (ast.If, ast.IfExp, ast.Try))
-        and any(part is node for part in ast.walk(one))
+        isinstance(one, (ast.If, ast.IfExp, ast.Try)) and any(part is node for part in walk(one))
         for loop in nest[:1]
-        for one in ast.walk(loop.node)
+        for one in walk(loop.node)
     )
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from memlint.analysis import axes
 from memlint.analysis.axes import Size
@@ -25,6 +23,8 @@ from memlint.analysis.values import (
     alternatives,
     made_of,
 )
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 from memlint.source.model import Source
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.comprehension)
@@ -34,7 +34,7 @@ _VIEWS = frozenset({".t", ".transpose", ".permute", ".T", ".mT", "torch.transpos
 _PERMUTED = frozenset({".transpose", ".permute", ".t", ".T", ".mT", ".movedim", ".swapaxes"})
 _FOLLOWED = 3
 # The word in a comment, not the name of a rule.
-_EXPLAINED = re.compile(r"(?<![-\w])contiguous")
+_EXPLAINED = late_pattern(r"(?<![-\w])contiguous")
 # Whose results are dense, whatever they are computed from.
 MAKERS = frozenset(
     {f"torch.{name}" for name in (

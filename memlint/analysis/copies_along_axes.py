@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from memlint.analysis.chains import given, integer, integers, is_number, mades, short
 from memlint.analysis.values import (
@@ -21,6 +20,7 @@ from memlint.analysis.values import (
     Value,
     alternatives,
 )
+from memlint.late_dataclass import dataclass
 
 # What leaves the sizes of an array as they are.
 _SAME_SIZES = frozenset(

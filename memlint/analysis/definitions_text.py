@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
-_HEAD = re.compile(r"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+(\w+)", re.MULTILINE)
-_TEXT = re.compile(r"\"\"\"[\s\S]*?\"\"\"|\'\'\'[\s\S]*?\'\'\'")
-_LINE = re.compile(r"^([ \t]*)[^\s#)\]}]", re.MULTILINE)
-_SETTING = re.compile(
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
+
+_HEAD = late_pattern(r"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+(\w+)", re.MULTILINE)
+_TEXT = late_pattern(r"\"\"\"[\s\S]*?\"\"\"|\'\'\'[\s\S]*?\'\'\'")
+_LINE = late_pattern(r"^([ \t]*)[^\s#)\]}]", re.MULTILINE)
+_SETTING = late_pattern(
     r"^[ \t]*([\w.][\w., \t]*?)(?:[ \t]*:[^=\n]*)?[ \t]*=(?!=)[ \t]*"
     r"((?:[^\n]*[(\[{,][ \t]*\n){0,4}[^\n]*)|"
     r"\bfor[ \t]+([\w., \t()]+?)[ \t]+in[ \t]+([^\n]*)",
@@ -22,9 +24,9 @@ _COMMON = frozenset(
     {"self", "nn", "torch", "np", "config", "range", "len", "for", "in", "if", "else", "x", "i"}
     | {"None", "True", "False", "enumerate", "zip"}
 )
-_CLASS = re.compile(r"[ \t]*(?:@[^\n]*\n[ \t]*)*class (\w+)")
-_CALL = re.compile(r"\b(\w+)\(")
-_NAME = re.compile(r"[A-Za-z_]\w*")
+_CLASS = late_pattern(r"[ \t]*(?:@[^\n]*\n[ \t]*)*class (\w+)")
+_CALL = late_pattern(r"\b(\w+)\(")
+_NAME = late_pattern(r"[A-Za-z_]\w*")
 # Methods that run when their object is called.
 CALLED_AS_OBJECT = frozenset({"forward", "__call__"})
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 
 from memlint.analysis import knowledge
 from memlint.analysis.events import Called
@@ -19,8 +18,10 @@ from memlint.analysis.values import (
     devices_of,
     made_of,
 )
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 
-_DEVICE_NAME = re.compile(r"(^|_)(device|devices|dev|gpu|cuda|rank)(_?id)?\d*$", re.IGNORECASE)
+_DEVICE_NAME = late_pattern(r"(^|_)(device|devices|dev|gpu|cuda|rank)(_?id)?\d*$", re.IGNORECASE)
 _DEPTH = 8
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 
 from memlint.analysis.chains import given, mades, rank_of, short, swaps
 from memlint.analysis.values import Absent, Made, Object, Tensor, Value, alternatives
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 
 PRODUCTS = frozenset({"matmul", "mm", "bmm", "dot"})
 _MAKERS = frozenset({"diag", "diag_embed", "diagflat"})
@@ -17,7 +18,7 @@ _SAME = frozenset(
 _EXTRACTS = frozenset({"diag", "diagonal", "trace"})
 SMALL = 16
 # What vectors are called that become the diagonal of a matrix.
-_VECTOR = re.compile(
+_VECTOR = late_pattern(
     r"^(s|S|d|D|w|v|e|u|lam(bda)?s?_?|lmbda|sigmas?|sv|sing\w*|eig\w*|evals?\w*|degs?|degrees?|"
     r"weights?|scales?|stds?|std_?dev\w*|vals?|values|vec\w*|diag\w*|alphas?|betas?|gammas?|gains?|norms?|"
     r"(\w*_)?(inv|isqrt|sqrt|degree|deg|weights?|scales?|stds?|eigvals?|eigenvalues|evals|vals|"
@@ -25,7 +26,7 @@ _VECTOR = re.compile(
     r"precision|precisions|mask|signs?))_?$"
 )
 # What small numbers are called that are added to them.
-_NUMBER = re.compile(
+_NUMBER = late_pattern(
     r"^_*(eps(ilon)?|tol|tiny|jitter|ridge|damp(ing)?|shrinkage|reg|lambd?a?_reg)_*$", re.IGNORECASE
 )
 

@@ -19,6 +19,7 @@ class Dispatcher:
     def __init__(self, rules: Sequence[Rule], source: Source) -> None:
         self._source = source
         self._checks: dict[type, list[tuple[Rule, Check]]] = {}
+        self._of_calls: dict[str, list[tuple[Rule, Check]]] = {}
         self._failed: set[str] = set()
         self._told: set[tuple[str, int]] = set()
         for rule in rules:
@@ -32,11 +33,13 @@ class Dispatcher:
 
     def send(self, event: Event) -> Iterator[Draft | RuleFailure]:
         """What the rules that ask for such events say to this one."""
-        for rule, check in self._checks.get(type(event), ()):
+        if isinstance(event, Called):
+            asked = self._asking(event.name)
+        else:
+            asked = self._checks.get(type(event), ())
+        for rule, check in asked:
             if rule.code in self._failed:
                 continue
-            if isinstance(event, Called) and event.name not in rule.calls:
-                continue  # it is another rule that asked for this operation
             try:
                 for drafted in check(event):
                     _check_draft(drafted, self._source)
@@ -52,6 +55,14 @@ class Dispatcher:
             except Exception as error:  # a rule of any pack may raise anything; the others go on
                 self._failed.add(rule.code)
                 yield RuleFailure(rule.name, f"{type(error).__name__}: {error}")
+
+    def _asking(self, name: str) -> Sequence[tuple[Rule, Check]]:
+        """The checks of the rules that ask for the operation ``name``."""
+        known = self._of_calls.get(name)
+        if known is None:
+            checks = self._checks.get(Called, ())
+            known = self._of_calls[name] = [one for one in checks if name in one[0].calls]
+        return known
 
 
 def _check_draft(draft: object, source: Source) -> None:

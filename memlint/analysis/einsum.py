@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from memlint.analysis.values import Const, Made, Sequence, Value
+from memlint.late_dataclass import dataclass
 
 EINOPS = "einops.einsum"
 

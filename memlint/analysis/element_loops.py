@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from memlint.analysis.elements import makings
 from memlint.analysis.events import Access, Called, Loop, LoopNest
-from memlint.analysis.interpreter.nests import SCALAR_FUNCTIONS
 from memlint.analysis.knowledge import SliceValue
 from memlint.analysis.knowledge.array_makers import is_array
+from memlint.analysis.knowledge.scalars import SCALAR_FUNCTIONS
 from memlint.analysis.linear import linear
 from memlint.analysis.locality import SHORT, arrays_in
 from memlint.analysis.values import Sequence, Tensor, Value, alternatives, deps_of
+from memlint.analysis.walking import definitions_in, walk
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 
 SCALAR_BUILTINS = frozenset({"abs", "min", "max", "float", "int", "round", "bool", "complex"})
 NO_ARITHMETIC = (
@@ -23,12 +24,12 @@ NO_ARITHMETIC = (
 )  # fmt: skip
 ARRAYS = frozenset({"numpy", "torch", "cupy"})
 # Decorators that leave a function to the interpreter; any other may compile it.
-INTERPRETED = re.compile(
+INTERPRETED = late_pattern(
     r"property|staticmethod|classmethod|abstractmethod|override|setter|getter|cache|wraps|"
     r"contextmanager|no_grad|inference_mode|dataclass|pytest|fixture|route|command|register|timer|"
     r"deprecat|singledispatch|torch\.jit\.(script|unused|ignore)"
 )
-OVERLOADS = re.compile(r"overload|generated_jit|register_jitable|lower_builtin")
+OVERLOADS = late_pattern(r"overload|generated_jit|register_jitable|lower_builtin")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 
@@ -48,16 +49,14 @@ class ElementLoop:
 def compiled_lines(tree: ast.Module) -> list[tuple[int, int]]:
     """The lines of functions and classes that a decorator may compile, and, where a file
     implements functions for a compiler, of the functions that functions return."""
-    defined = [node for node in ast.walk(tree) if isinstance(node, DEFINITIONS)]
+    defined = [node for node in definitions_in(tree) if isinstance(node, DEFINITIONS)]
     decorators = {id(node): [_called(one) for one in node.decorator_list] for node in defined}
     overloads = any(OVERLOADS.search(one) for names in decorators.values() for one in names)
     compiled = [
         node for node in defined if any(not INTERPRETED.search(one) for one in decorators[id(node)])
     ]
     for node in defined if overloads else ():
-        compiled += [
-            one for one in ast.walk(node) if isinstance(one, FUNCTIONS) and one is not node
-        ]
+        compiled += [one for one in walk(node) if isinstance(one, FUNCTIONS) and one is not node]
     return [(node.lineno, node.end_lineno or node.lineno) for node in compiled]
 
 
@@ -94,7 +93,7 @@ def counts_axes(iterable: ast.expr) -> bool:
             and one.func.id == "len"
             and any(isinstance(a, ast.Attribute) and a.attr == "shape" for a in one.args)
         )
-        for one in ast.walk(iterable)
+        for one in walk(iterable)
     )
 
 
@@ -104,7 +103,7 @@ def _stores_only_to(accesses: tuple[Access, ...], node: ast.For) -> bool:
     return all(
         id(one) in known
         for statement in node.body
-        for one in ast.walk(statement)
+        for one in walk(statement)
         if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store)
     )
 
@@ -112,7 +111,7 @@ def _stores_only_to(accesses: tuple[Access, ...], node: ast.For) -> bool:
 def _over_array(nest: LoopNest, loop: Loop, node: ast.For) -> ElementLoop | None:
     """``for v in x``, ``for i, v in enumerate(x)``, ``for v, w in zip(x, y)``."""
     options = tuple(arrays_in(loop.iterates))
-    taken = {one.id for one in ast.walk(node.target) if isinstance(one, ast.Name)}
+    taken = {one.id for one in walk(node.target) if isinstance(one, ast.Name)}
     counted = isinstance(node.iter, ast.Call) and ast.unparse(node.iter.func) == "enumerate"
     if counted:
         taken.discard(loop.variable)
@@ -146,15 +145,15 @@ def _looks_up(node: ast.For, name: str) -> bool:
     """Whether what is taken out is used as a key."""
     return any(
         isinstance(inner, ast.Name) and inner.id == name
-        for one in ast.walk(node)
+        for one in walk(node)
         if isinstance(one, ast.Subscript)
-        for inner in ast.walk(one.slice)
+        for inner in walk(one.slice)
     )
 
 
 def _takes_numbers(node: ast.For, name: str) -> bool:
     """Whether what is taken out is shown to be single numbers: ``float(v)``, ``v.item()``."""
-    for call in ast.walk(node):
+    for call in walk(node):
         match call:
             case ast.Call(func=ast.Name(id="float" | "int"), args=[ast.Name(id=given)]):
                 pass
@@ -231,7 +230,7 @@ def _is_gathered(item: Value) -> bool:
 
 def _has_inner_subscript(node: ast.AST) -> bool:
     return isinstance(node, ast.Subscript) and any(
-        isinstance(inner, ast.Subscript) for inner in ast.walk(node.slice)
+        isinstance(inner, ast.Subscript) for inner in walk(node.slice)
     )
 
 
@@ -266,7 +265,7 @@ def is_arithmetic(body: list[ast.stmt]) -> bool:
     later = {
         node.id
         for statement in body
-        for node in ast.walk(statement)
+        for node in walk(statement)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
     summed = {
@@ -302,6 +301,7 @@ def _is_simple(statement: ast.stmt, bound: set[str], later: set[str], summed: se
 
 def computes(node: ast.expr, bound: set[str], later: set[str]) -> bool:
     """Whether an expression is arithmetic on numbers that this iteration has."""
+    # Operators are asked for as well, which the quicker walk leaves out.
     for one in ast.walk(node):
         if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
             if one.id in later - bound:
@@ -346,7 +346,7 @@ def summed_elements(called: Called) -> ElementLoop | None:
     element = next(_elements(called.args.get("", 0)), None)
     if element is None:
         return None
-    numbers = any(isinstance(part, ast.Attribute) and part.attr == "item" for part in ast.walk(elt))
+    numbers = any(isinstance(part, ast.Attribute) and part.attr == "item" for part in walk(elt))
     arrays = list(_arrays_of(element, {None} if numbers else set()))
     if not arrays:
         return None

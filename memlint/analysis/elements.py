@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from memlint.analysis.linear import linear
 from memlint.analysis.values import (
@@ -17,6 +16,7 @@ from memlint.analysis.values import (
     deps_of,
     made_of,
 )
+from memlint.late_dataclass import dataclass
 
 # Functions and methods that give the number they are given, perhaps in another type.
 SAME_NUMBER = frozenset(

@@ -6,10 +6,12 @@ import ast
 import re
 
 from memlint.analysis.values import Unknown, Value
+from memlint.analysis.walking import walk
+from memlint.late_pattern import late_pattern
 
 _ARRAY = r"(?:np\.|numpy\.|npt\.|numpy\.typing\.)?(?:ndarray|NDArray)(?:\[.*\])?"
-ARRAY = re.compile(_ARRAY)
-LIST_OF_ARRAYS = re.compile(
+ARRAY = late_pattern(_ARRAY)
+LIST_OF_ARRAYS = late_pattern(
     rf"(?:typing\.|t\.)?(?:list|List|Sequence|Tuple|tuple|Iterable)\[{_ARRAY}(?:, \.\.\.)?\]"
 )
 
@@ -43,7 +45,7 @@ def tests_entries(function: ast.AST, name: str) -> bool:
         and isinstance(node.func, ast.Name)
         and node.func.id in ("isinstance", "type", "all", "any")
         and any(_looks_into(argument, name) for argument in node.args)
-        for node in ast.walk(function)
+        for node in walk(function)
     )
 
 

@@ -11,28 +11,30 @@ from memlint.analysis.events import Forward
 from memlint.analysis.steps import STEP_HOOKS
 from memlint.analysis.uses import Uses
 from memlint.analysis.values import Instance, Value, alternatives, made_of
+from memlint.analysis.walking import walk
+from memlint.late_pattern import late_pattern
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 # What functions are called that measure, or use, a model that is trained.
-EVALUATION = re.compile(
+EVALUATION = late_pattern(
     r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|val|test|predict|prediction|infer|"
     r"inference|extract|embed|encode|score|generate|sample|caption|classify|detect|segment|"
     r"transcribe|translate|probe|posterior)(_|$)"
 )
-MEASURING = re.compile(
+MEASURING = late_pattern(
     r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|val)(_|$)|(^|_)test$"
 )
 # Words in a function that wants gradients, or compiles or exports the model.
-WANTS_GRADIENTS = re.compile(
+WANTS_GRADIENTS = late_pattern(
     r"backward|autograd|requires_grad|\.grad\b|retain_grad|register_(full_)?(forward_|backward_)?"
     r"(pre_)?hook|jacobian|hessian|\bvjp\b|\bjvp\b|functorch|torch\.func|grad_cam|GradCAM|attack|"
     r"attribut|saliency|captum|zero_grad|optimi[sz]er\.step|\bopt\w*\.step\(|onnx|jit\.(trace|script)|"
     r"export\(|deepcopy|profile"
 )
 # Frameworks that turn recording off around functions of the program.
-ENGINE = re.compile(r"^\s*(from|import)\s+ignite\b", re.MULTILINE)
-LIBRARY = re.compile(r"torch|lightning|\.eval\(\)|\.train\((mode=)?False")
-TESTING = re.compile(r"^\s*(from|import)\s+(pytest|unittest)\b|\bself\.assert\w+\(", re.MULTILINE)
+ENGINE = late_pattern(r"^\s*(from|import)\s+ignite\b", re.MULTILINE)
+LIBRARY = late_pattern(r"torch|lightning|\.eval\(\)|\.train\((mode=)?False")
+TESTING = late_pattern(r"^\s*(from|import)\s+(pytest|unittest)\b|\bself\.assert\w+\(", re.MULTILINE)
 DUMMY = frozenset(
     f"torch.{name}"
     for name in ("zeros", "ones", "rand", "randn", "empty", "randint", "zeros_like", "ones_like",
@@ -42,8 +44,10 @@ PASSING_ON = frozenset({".to", ".cuda", ".cpu", ".half", ".float", ".unsqueeze",
                         ".requires_grad_", ".clone", ".long"})  # fmt: skip
 # Calls that take a plain number, or plain data, out of a tensor.
 MEASURED = frozenset({"item", "tolist", "numpy", "detach", "argmax", "eq", "cpu", "data"})
-OFF = re.compile(r"no_grad|inference_mode|set_grad_enabled\(\s*(mode=)?False|inference\(|eval_mode")
-MODULE_BASE = re.compile(r"(^|\.)(\w*Module|\w*Model|\w*Net(work)?|\w*Layer|\w*Block|\w*Loss)$")
+OFF = late_pattern(
+    r"no_grad|inference_mode|set_grad_enabled\(\s*(mode=)?False|inference\(|eval_mode"
+)
+MODULE_BASE = late_pattern(r"(^|\.)(\w*Module|\w*Model|\w*Net(work)?|\w*Layer|\w*Block|\w*Loss)$")
 
 
 def evidence(forward: Forward, uses: Uses) -> bool:
@@ -102,7 +106,7 @@ def function_wants_gradients(function: ast.AST) -> bool:
 
 def _holds(loop: ast.AST, forward: Forward) -> bool:
     return isinstance(loop, (ast.For, ast.AsyncFor, ast.While)) and any(
-        node is forward.node for node in ast.walk(loop)
+        node is forward.node for node in walk(loop)
     )
 
 
@@ -180,7 +184,7 @@ def _fates_of_name(statement: ast.AST, name: str, uses: Uses, seen: set[str]) ->
     if name in seen:
         return
     seen.add(name)
-    for node in ast.walk(uses.scope_of(statement)):
+    for node in walk(uses.scope_of(statement)):
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
             yield from _fates(node, uses, 0, seen)
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from memlint.analysis.knowledge.model import Args, SliceValue
 from memlint.analysis.values import Absent, Site, Symbol, Unknown, Value
+from memlint.late_dataclass import dataclass
 from memlint.source.model import Source
 
 ANYTHING = Unknown()

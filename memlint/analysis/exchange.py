@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from memlint.analysis.events import Access, Loop
 from memlint.analysis.values import deps_of
+from memlint.analysis.walking import walk
 from memlint.rule import Replacement
 from memlint.source.model import Source
 
@@ -102,7 +103,7 @@ def _harmless(body: list[ast.stmt]) -> bool:
     written: set[str] = set()
     read: set[str] = set()
     for statement in body:
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if isinstance(node, ast.stmt) and not isinstance(
                 node, (ast.Assign, ast.AugAssign, ast.If)
             ):
@@ -146,7 +147,7 @@ def _in_order(statement: ast.stmt, written: set[str], read: set[str]) -> bool:
 
 
 def _names(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return {n.id for n in walk(node) if isinstance(n, ast.Name)}
 
 
 def _is_pure(function: ast.expr) -> bool:

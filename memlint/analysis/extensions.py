@@ -6,15 +6,16 @@ import re
 from collections.abc import Iterable, Iterator
 
 from memlint.analysis.values import Const, Sequence, Value, alternatives
+from memlint.late_pattern import late_pattern
 
 Facts = Iterable[tuple[str, Value]]
 
 # Whoever writes one of these in C++ minds the strides: makes the tensor dense, checks it, or
 # reads through them.
-_MINDED = re.compile(
+_MINDED = late_pattern(
     r"contiguous\b|accessor|\bstrides?\s*\(|TensorIterator|\.stride\b|sizes_and_strides"
 )
-_RAW = re.compile(r"data_ptr|\.data\s*<|mutable_data|const_data")
+_RAW = late_pattern(r"data_ptr|\.data\s*<|mutable_data|const_data")
 _PARAMETERS = ("cpp_sources", "cuda_sources", "1", "2")
 
 

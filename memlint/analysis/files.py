@@ -20,14 +20,15 @@ from memlint.analysis.values import (
     may_be,
     must_be,
 )
+from memlint.late_pattern import late_pattern
 
 # What is opened already, or lies in memory.
-_STREAMS = re.compile(
+_STREAMS = late_pattern(
     r"(^|\.)(open|BytesIO|BufferedReader|read|getbuffer|getvalue|extractfile|urlopen|GzipFile|"
     r"TemporaryFile|NamedTemporaryFile|SpooledTemporaryFile|FileIO|makefile|open_binary)$"
 )
 # What open files and bytes are called.
-STREAM_NAMES = re.compile(
+STREAM_NAMES = late_pattern(
     r"(^|_)(f|fh|fp|fd|fin|fobj|fileobj|file_obj|filelike|file_like|handle|buf|buff|buffer|bio|"
     r"stream|io|bytes|blob|reader)\d*$",
     re.IGNORECASE,

@@ -5,8 +5,6 @@ What made a value is done over on an array of that format, of which nothing else
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from memlint.analysis import axes, knowledge
 from memlint.analysis.axes import Layout
 from memlint.analysis.knowledge import Args
@@ -22,6 +20,7 @@ from memlint.analysis.values import (
     alternatives,
     made_of,
 )
+from memlint.late_dataclass import dataclass
 
 _CONVOLUTIONS = {
     f"torch.nn.{lazy}Conv{transpose}{dims}d": dims

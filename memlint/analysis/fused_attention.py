@@ -9,30 +9,31 @@ from collections.abc import Iterator, Sequence
 from memlint.analysis.attention import Attention, written_equation
 from memlint.analysis.chains import short
 from memlint.analysis.uses import FUNCTIONS, Uses, dotted
+from memlint.late_pattern import late_pattern
 from memlint.source.model import Source
 
-FUSED = re.compile(
+FUSED = late_pattern(
     r"scaled_dot_product|memory_efficient|use_flash|flash_?attn|flash_?attention|flashattn|xformers|"
     r"\bxops\b|sdpa|fused_attn|flex_attention|ATTENTION_FUNCTIONS|ATTENTION_CLASSES|"
     r"attn_implementation",
     re.IGNORECASE,
 )
 # What a slow twin of a fused kernel is called.
-_TWIN = re.compile(
+_TWIN = late_pattern(
     r"eager|fallback|reference|(^|_)ref(_|$)|(^|_)slow(_|$)|(^|_)math(_|$)|^test_|"
     r"window|swin|slot|channel|xca|(^|_)local(_|$)",
     re.IGNORECASE,
 )
 # A table of biases for each pair of places of a grid, which is small then.
-_TABLE = re.compile(r"bias\w*\[[^\n]*(idxs?|ind(ex|ices))\b")
+_TABLE = late_pattern(r"bias\w*\[[^\n]*(idxs?|ind(ex|ices))\b")
 # Sizes of what a sequence is cut into before it attends to itself.
-_PIECES = re.compile(r"\b(window_size|win_size|window_partition|chunk_size|bucket_size)\b")
-_CLASS = re.compile(r"^[ \t]*class (\w+)", re.MULTILINE)
-_FUNCTIONAL = re.compile(r"^\s*import torch\.nn\.functional as (\w+)", re.MULTILINE)
-_FUNCTIONAL_FROM = re.compile(
+_PIECES = late_pattern(r"\b(window_size|win_size|window_partition|chunk_size|bucket_size)\b")
+_CLASS = late_pattern(r"^[ \t]*class (\w+)", re.MULTILINE)
+_FUNCTIONAL = late_pattern(r"^\s*import torch\.nn\.functional as (\w+)", re.MULTILINE)
+_FUNCTIONAL_FROM = late_pattern(
     r"^\s*from torch\.nn import (?:.*\b)?functional as (\w+)", re.MULTILINE
 )
-_TORCH = re.compile(r"^\s*import torch\b(?!\s*\.)", re.MULTILINE)
+_TORCH = late_pattern(r"^\s*import torch\b(?!\s*\.)", re.MULTILINE)
 
 
 def is_meant(found: Attention, uses: Uses, source: Source) -> bool:

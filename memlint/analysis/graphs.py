@@ -23,17 +23,18 @@ from memlint.analysis.values import (
     made_of,
     possible_graphs,
 )
+from memlint.late_pattern import late_pattern
 
 BACKWARD = frozenset({".backward", ".manual_backward", "torch.autograd.backward",
                       "torch.autograd.grad"})  # fmt: skip
 MOST = 400
 # What losses are called, as functions or objects that nobody can see into.
-LOSS = re.compile(
+LOSS = late_pattern(
     r"loss|crit|objective|(^|_)(bce|mse|nll|ce|kl|elbo|energy|penalty|cost)(_|$)|entropy",
     re.IGNORECASE,
 )
 # What numbers are called that are mostly counted, not differentiated.
-COUNTED = re.compile(
+COUNTED = late_pattern(
     r"(^|_)(acc|accs|accuracy|correct|hits?|iou|dice|top_?\d|n|num|count|idx|index|preds?|labels?|"
     r"targets?|masks?|precision|recall|f1|psnr|ssim|metrics?|scores?|rewards?|stats?|infos?|items|logs?)"
     r"(\d*|s)(_|$)",

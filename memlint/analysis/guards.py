@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from memlint.analysis.walking import walk
+
 _EXPECTING = frozenset({"raises", "suppress", "assertRaises", "assertRaisesRegex"})
 
 
@@ -12,7 +14,7 @@ def error_is_expected(scope: ast.AST, node: ast.AST) -> bool:
     line = getattr(node, "lineno", 0)
     return any(
         _expects(one) and one.body[0].lineno <= line <= (one.body[-1].end_lineno or 0)
-        for one in ast.walk(scope)
+        for one in walk(scope)
         if isinstance(one, (ast.Try, ast.With))
     )
 

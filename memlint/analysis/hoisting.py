@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from memlint.analysis.invariance import Invariance, Repeated
+from memlint.analysis.walking import walk
 from memlint.rule import Replacement
 from memlint.source.model import Source
 
@@ -38,7 +39,7 @@ def _binds_alone(
     uses = [
         node
         for part in (*head, *loop.body, *loop.orelse)
-        for node in ast.walk(part)
+        for node in walk(part)
         if isinstance(node, ast.Name) and node.id == name
     ]
     stores = [node for node in uses if not isinstance(node.ctx, ast.Load)]
@@ -47,12 +48,12 @@ def _binds_alone(
 
 
 def _on_own_lines(source: Source, loop: ast.stmt, statement: ast.stmt) -> bool:
-    if "\r" in source.text or "\f" in source.text or "\t" in source.text:
+    if any(map(source.holds, "\r\f\t")):
         return False
     if any(
         isinstance(node, ast.JoinedStr)
         or (isinstance(node, ast.Constant) and isinstance(node.value, str))
-        for node in ast.walk(statement)
+        for node in walk(statement)
         if getattr(node, "end_lineno", 0) != getattr(node, "lineno", 0)
     ):
         return False

@@ -9,14 +9,15 @@ from functools import lru_cache
 
 from memlint.analysis.last_name import last_name
 from memlint.analysis.marks import path_of
+from memlint.late_pattern import late_pattern
 
-_IMPORT = re.compile(r"^[ \t]*import[ \t]+([^\n#;]+)", re.MULTILINE)
-_FROM = re.compile(
+_IMPORT = late_pattern(r"^[ \t]*import[ \t]+([^\n#;]+)", re.MULTILINE)
+_FROM = late_pattern(
     r"^[ \t]*from[ \t]+([\w.]+)[ \t]+import[ \t]+(?:\(([^)]*)\)|([^\n#;(]+))", re.MULTILINE
 )
 # Another name for a function, given by hand.
-_ASSIGNED = re.compile(r"^[ \t]*(\w+)[ \t]*=[ \t]*(\w+(?:\.\w+)+)[ \t]*(?:#.*)?$", re.MULTILINE)
-_COMMENT = re.compile(r"#[^\n]*")
+_ASSIGNED = late_pattern(r"^[ \t]*(\w+)[ \t]*=[ \t]*(\w+(?:\.\w+)+)[ \t]*(?:#.*)?$", re.MULTILINE)
+_COMMENT = late_pattern(r"#[^\n]*")
 
 
 @lru_cache(maxsize=8)

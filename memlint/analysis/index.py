@@ -17,15 +17,21 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from memlint.analysis.walking import walk
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 from memlint.rule import Needs, UnitTest, Word, occurs
 from memlint.source.model import Source
 
-_COMMENT_LINES = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
+# So many rules that may have something to say want most functions between them: to read all then
+# takes less time than to tell which.  Not in a large file, which may be too much to be read.
+MANY_RULES = 6
+LARGE = 400_000
+_COMMENT_LINES = late_pattern(r"^[ \t]*#.*$", re.MULTILINE)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Unit:
     """A function (or the module), the class it is a method of, and its text, which is without
     docstrings and comments on their own line.  ``code`` is what runs: of a module the statements
@@ -65,6 +71,8 @@ class Index:
         whole = "\n".join((source.text, *foreign.values()))
         sieves = [_Sieve(one, whole if one.across else source.text) for one in declared]
         sieves = [one for one in sieves if one.may_hold]
+        if len(sieves) >= MANY_RULES and len(source.text) < LARGE:
+            return
         self._known: set[int] = set()
         self._wants_any = bool(sieves)
         if not sieves:
@@ -202,7 +210,7 @@ class _Sieve:
         self.also = _within(needs.also, text)
 
 
-_KEPT = re.compile(r"self\.(\w+)\s*(?::[^=\n]*)?=(?!=)")
+_KEPT = late_pattern(r"self\.(\w+)\s*(?::[^=\n]*)?=(?!=)")
 
 
 def _is_open(text: str) -> bool:
@@ -416,7 +424,7 @@ def _bound_names(statement: ast.stmt) -> Iterator[str]:
     match statement:
         case ast.Assign(targets=targets):
             for target in targets:
-                for node in ast.walk(target):
+                for node in walk(target):
                     if isinstance(node, ast.Name):
                         yield node.id
         case ast.AnnAssign(target=ast.Name(id=name)):

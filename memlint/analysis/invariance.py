@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from memlint.analysis.arguments import as_argument
 from memlint.analysis.changes import Changes, Definitions, called_name, changes_in
@@ -19,6 +18,9 @@ from memlint.analysis.events import Called, Enclosing
 from memlint.analysis.paths import Path, names_in, path_of
 from memlint.analysis.surroundings import LOOPS, Loop, Surroundings, stores_elsewhere
 from memlint.analysis.uses import uses_in
+from memlint.analysis.walking import walk
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 
 # A loop of so many iterations is worth nobody's attention.
 FEW = 8
@@ -34,20 +36,20 @@ _READING = frozenset(
      "copy_to_host", "max", "min", "argmax", "argmin", "to_numpy", "items", "values", "keys"}
 )  # fmt: skip
 _MODULES = frozenset({"torch", "np", "numpy", "cp", "cupy", "jnp", "jax", "cuda", "math", "F"})
-_RANDOM = re.compile(r"rand|perm|normal|multinomial|bernoulli|dropout|seed|empty", re.IGNORECASE)
+_RANDOM = late_pattern(r"rand|perm|normal|multinomial|bernoulli|dropout|seed|empty", re.IGNORECASE)
 _PLAIN_FUNCTIONS = frozenset(
     {"len", "int", "float", "max", "min", "abs", "tuple", "list", "slice", "range", "str",
      "ascontiguousarray", "asfortranarray", "asarray", "as_tensor", "tensor", "from_numpy",
      "device_put", "to_device", "asnumpy", "device"}
 )  # fmt: skip
 # Loops that are about something other than steps: what they do takes long.
-_LONG = re.compile(
+_LONG = late_pattern(
     r"(^|_)(folds?|seeds?|trials?|runs?|experiments?|exps?|configs?|cfgs?|reps?|repeats?|"
     r"rounds?|warm_?ups?|attempts?|retry|retries|tr(y|ies)|repetitions?|burn_?in|devices?|"
     r"gpus?|ranks?|stages?|phases?|splits?|datasets?|methods?|backends?)($|_)",
     re.IGNORECASE,
 )
-_MEASURES = re.compile(r"bench|profil|timeit|timing|latency|throughput|warm_?up", re.IGNORECASE)
+_MEASURES = late_pattern(r"bench|profil|timeit|timing|latency|throughput|warm_?up", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +181,7 @@ class Invariance:
     def _is_kept(self, statement: ast.Assign) -> bool:
         if stores_elsewhere(statement):
             return True
-        paths = {(n.id,) for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+        paths = {(n.id,) for t in statement.targets for n in walk(t) if isinstance(n, ast.Name)}
         for loop, _ in self._around.loops(statement):
             if any(map(self._changes_in(loop).write_into, paths)):
                 return True
@@ -205,7 +207,7 @@ class Invariance:
             return True
         if isinstance(loop, ast.comprehension):
             return not _LONG.search(ast.unparse(loop.target))
-        inner = [one for part in loop.body for one in ast.walk(part) if isinstance(one, LOOPS)]
+        inner = [one for part in loop.body for one in walk(part) if isinstance(one, LOOPS)]
         around = {id(one) for one, _ in self._around.loops(place)}
         if any(id(one) not in around for one in inner):
             return False
@@ -240,7 +242,7 @@ class Invariance:
             and one.func.attr in ("to", "cuda", "cpu", "to_empty", "half", "float")
             and ast.unparse(one.func.value) == text
             for part in self._around.region(repeated.loop)
-            for one in ast.walk(part)
+            for one in walk(part)
         )
 
 
@@ -248,7 +250,7 @@ def _trains(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
     return any(
         isinstance(node, ast.Attribute) and node.attr == "backward"
         for part in loop.body
-        for node in ast.walk(part)
+        for node in walk(part)
     )
 
 
@@ -268,7 +270,7 @@ def _paths_in(node: ast.expr) -> Iterator[Path]:
             yield from _paths_in(child)
 
 
-_PARAMETERS = re.compile(
+_PARAMETERS = late_pattern(
     r"^(w|b|p|weights?|bias|biases|params?|parameters?|data|grad|kernel|theta|embeddings?|"
     r"x_adv|adv|delta|perturbation|latents?|logits|alphas?|thetas?|coeffs?|log_(std|sigma|var|scale|alpha|temperature))$",
     re.IGNORECASE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 from memlint.analysis.events import Loop
@@ -42,6 +42,7 @@ from memlint.analysis.values import (
     alternatives,
     made_of,
 )
+from memlint.late_dataclass import dataclass
 
 # A collection of fewer entries is not worth a word, whatever is in it.
 FEW = 10_000

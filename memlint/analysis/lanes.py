@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from memlint.analysis.axes import fastest_axis
 from memlint.analysis.events import LaneAccess
@@ -13,6 +11,9 @@ from memlint.analysis.knowledge import SliceValue
 from memlint.analysis.linear import linear
 from memlint.analysis.locality import CACHED_BYTES, bytes_of, layout_of
 from memlint.analysis.values import Value, alternatives, deps_of, made_of, must_be
+from memlint.analysis.walking import walk
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 from memlint.rule import Replacement
 
 # How neighbours along x lie: next to each other, a row apart, or not known.
@@ -99,7 +100,7 @@ def _flat(item: Value, access: LaneAccess) -> str:
 def swapped_grid(kernel: ast.AST) -> Replacement | None:
     """``i, j = cuda.grid(2)`` with its names the other way round."""
     found: list[ast.Tuple] = []
-    for node in ast.walk(kernel):
+    for node in walk(kernel):
         match node:
             case ast.Assign(
                 targets=[ast.Tuple() as target],
@@ -111,10 +112,10 @@ def swapped_grid(kernel: ast.AST) -> Replacement | None:
     return Replacement(found[0], ", ".join(ast.unparse(one) for one in reversed(found[0].elts)))
 
 
-_KERNEL = re.compile(r"__global__")
-_PLACE = re.compile(r"\b(\w+)\s*=\s*([^;=]*\bthreadIdx\.[xyz][^;]*);")
-_PICK = re.compile(r"\b(\w+)\s*\[\s*\(?\s*(\w+)\s*\*\s*\w+\s*\)?\s*\+\s*(\w+)\s*\]")
-_NAME = re.compile(r"__global__[^(]*?(\w+)\s*\(")
+_KERNEL = late_pattern(r"__global__")
+_PLACE = late_pattern(r"\b(\w+)\s*=\s*([^;=]*\bthreadIdx\.[xyz][^;]*);")
+_PICK = late_pattern(r"\b(\w+)\s*\[\s*\(?\s*(\w+)\s*\*\s*\w+\s*\)?\s*\+\s*(\w+)\s*\]")
+_NAME = late_pattern(r"__global__[^(]*?(\w+)\s*\(")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
-_DEFINITION = re.compile(r"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+(\w+)", re.MULTILINE)
-_NO_CODE = re.compile(r"\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''|^[ \t]*#[^\n]*|`[^`\n]*`", re.MULTILINE)
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
+
+_DEFINITION = late_pattern(r"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+(\w+)", re.MULTILINE)
+_NO_CODE = late_pattern(
+    r"\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''|^[ \t]*#[^\n]*|`[^`\n]*`", re.MULTILINE
+)
 # So long, at most, are the arguments of a call that are looked at.
 _LONGEST = 1000
-_CALLED = re.compile(r"\b(\w+)\s*\(")
+_CALLED = late_pattern(r"\b(\w+)\s*\(")
 # Methods that run without being named, by who has an object of their class.
 UNNAMED = frozenset({"forward", "__call__", "__init__", "__iter__", "__next__", "__getitem__"})
 

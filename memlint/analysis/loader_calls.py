@@ -9,8 +9,9 @@ from functools import lru_cache
 
 from memlint.analysis.last_name import last_name
 from memlint.analysis.walking import children, walk
+from memlint.late_pattern import late_pattern
 
-_OTHER_NAMES = re.compile(
+_OTHER_NAMES = late_pattern(
     r"\bDataLoader as (\w+)|"
     r"\b(\w+)\s*=\s*[\w.]*DataLoader\b(?!\s*\()|\bclass (\w+)\([^)]*DataLoader"
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 
 from memlint.analysis.axes import Layout, Size, dense, fastest_axis, give_rank, stride_order
@@ -20,6 +19,7 @@ from memlint.analysis.values import (
     alternatives,
     deps_of,
 )
+from memlint.late_dataclass import dataclass
 
 # Loops of at most so many iterations are not driven by memory: what they touch stays in cache.
 SHORT = 16

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from memlint.analysis.changes import Changes, bound_in, called_name
 from memlint.analysis.invariance import FEW, only_reads
@@ -16,6 +15,7 @@ from memlint.analysis.looped_text import called_in_loops
 from memlint.analysis.paths import names_in, path_of
 from memlint.analysis.surroundings import Loop, Surroundings, stores_elsewhere
 from memlint.analysis.walking import children, nodes_of, walk
+from memlint.late_dataclass import dataclass
 from memlint.rule import UnitTest
 
 _OWNER = ("self", "cls")

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from memlint.analysis.walking import children
+from memlint.analysis.walking import children, walk
 
 Marks: TypeAlias = frozenset[str]
 State: TypeAlias = dict[str, Marks]
@@ -158,7 +158,7 @@ class MarkWalk:
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         outside, returned = dict(self.state), self.returned
         self.returned = NONE
-        for argument in ast.walk(node.args):
+        for argument in walk(node.args):
             if isinstance(argument, ast.arg):
                 self.state.pop(argument.arg, None)
         self._block(node.body)

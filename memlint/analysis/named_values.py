@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from memlint.analysis.uses import FUNCTIONS, Uses
+from memlint.analysis.walking import walk
 
 
 def written(node: ast.expr, uses: Uses) -> ast.expr:
@@ -29,6 +30,6 @@ def annotation_of(node: ast.Name, uses: Uses) -> str:
 def _bound(node: ast.Name, uses: Uses) -> list[ast.Name]:
     return [
         one
-        for one in ast.walk(uses.scope_of(node))
+        for one in walk(uses.scope_of(node))
         if isinstance(one, ast.Name) and one.id == node.id and not isinstance(one.ctx, ast.Load)
     ]

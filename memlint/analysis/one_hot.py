@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from memlint.analysis.chains import given, integer, mades, short
 from memlint.analysis.einsum import equation_of, operands_of
 from memlint.analysis.uses import Use, Uses, dotted
 from memlint.analysis.values import Absent, Const, Linear, Made, Sequence, Tensor, Value
+from memlint.late_dataclass import dataclass
 
 SAME = frozenset(
     {"to", "float", "double", "half", "bfloat16", "astype", "cuda", "type", "type_as", "contiguous",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from memlint.analysis.values import (
     Absent,
@@ -23,6 +22,7 @@ from memlint.analysis.values import (
     must_be,
     plain,
 )
+from memlint.late_dataclass import dataclass
 
 DEPTH = 10
 # Views that take one of several parts.

@@ -9,6 +9,8 @@ import ast
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from memlint.analysis.walking import walk
+
 Path: TypeAlias = tuple[str, ...]
 
 # What gives (a part of) the memory that it is given.
@@ -26,7 +28,7 @@ _VIEWS = frozenset(
 
 def names_in(node: ast.AST) -> set[str]:
     """The names in a piece of code."""
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return {one.id for one in walk(node) if isinstance(one, ast.Name)}
 
 
 def related(one: Path, other: Path) -> bool:

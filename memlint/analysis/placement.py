@@ -25,6 +25,7 @@ from memlint.analysis.values import (
     alternatives,
     devices_of,
 )
+from memlint.late_pattern import late_pattern
 
 HOST = frozenset({"cpu", "meta"})
 # Operations whose result lies in host memory, or is no tensor.
@@ -37,7 +38,7 @@ _HANDING_ON = frozenset(
      "builtins.sorted", "builtins.reversed", "builtins.zip", "builtins.enumerate", "builtins.next",
      "builtins.getattr", "builtins.iter", "builtins.dict", "builtins.abs"}
 )  # fmt: skip
-_DEVICE_NAME = re.compile(r"(^|_)(device|dev|gpu|cuda)(_?id)?$", re.IGNORECASE)
+_DEVICE_NAME = late_pattern(r"(^|_)(device|dev|gpu|cuda)(_?id)?$", re.IGNORECASE)
 _DEPTH = 24
 _QUERIES = frozenset(
     {"size", "dim", "ndimension", "numel", "nelement", "stride", "data_ptr", "is_contiguous",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from memlint.analysis.events import Called
-from memlint.analysis.interpreter.workers import POOLS
 from memlint.analysis.invariance import Invariance
 from memlint.analysis.knowledge import ITEMSIZE
 from memlint.analysis.knowledge.array_makers import is_array
+from memlint.analysis.knowledge.workers import POOLS
 from memlint.analysis.paths import names_in, path_of
 from memlint.analysis.uses import FUNCTIONS, Uses, uses_in
 from memlint.analysis.values import (
@@ -27,6 +26,8 @@ from memlint.analysis.values import (
     made_of,
     must_be,
 )
+from memlint.analysis.walking import walk
+from memlint.late_dataclass import dataclass
 
 MAPPERS = frozenset({".map", ".imap", ".imap_unordered", ".map_async"})
 STAR_MAPPERS = frozenset({".starmap", ".starmap_async"})
@@ -159,7 +160,7 @@ class _Reader:
 
     def _appended(self, name: str) -> Iterator[tuple[ast.expr, ast.For]]:
         """What is appended to a list in a loop."""
-        for node in ast.walk(self._uses.scope_of(self._called.node)):
+        for node in walk(self._uses.scope_of(self._called.node)):
             match node:
                 case ast.Call(func=ast.Attribute(ast.Name(id=given), "append"), args=[added]) if (
                     given == name
@@ -206,7 +207,7 @@ class _Reader:
         scope = self._uses.scope_of(self._called.node)
         found = [
             one.value
-            for one in ast.walk(scope)
+            for one in walk(scope)
             if isinstance(one, ast.Assign)
             and any(isinstance(t, ast.Name) and t.id == expression.id for t in one.targets)
         ]
@@ -236,7 +237,7 @@ def _bound_in(loop: ast.For) -> set[str]:
     """The names that a loop binds."""
     return {
         one.id
-        for one in ast.walk(loop)
+        for one in walk(loop)
         if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
     }
 

@@ -24,6 +24,8 @@ from memlint.analysis.values import (
     deps_of,
     made_of,
 )
+from memlint.analysis.walking import walk
+from memlint.late_pattern import late_pattern
 
 # What an index may be, seen from the iterations of the loop: one of each iteration's own, the
 # same for all of them, one that the data say, or not known.
@@ -43,7 +45,7 @@ DISTINCT = frozenset(
     {"arange", "argsort", "permutation", "nonzero", "flatnonzero", "where", "unique", "argwhere",
      "argpartition", "choice", "randperm", "linspace"}
 )  # fmt: skip
-DISTINCT_NAME = re.compile(
+DISTINCT_NAME = late_pattern(
     r"(^|_)(perm|permutation|order|ordering|sorted|unique|uniq|active|inverse|inv|free|unsettled|"
     r"nonzero|alive|permuted|arg_?sort)(_|\d|$)",
     re.IGNORECASE,
@@ -86,7 +88,7 @@ def _element(update: SharedUpdate) -> Element | None:
 def _comes_from_outside(element: Element, update: SharedUpdate) -> bool:
     """Whether all iterations have the array in common."""
     if update.bound is not None:
-        names = {node.id for node in ast.walk(element.node) if isinstance(node, ast.Name)}
+        names = {node.id for node in walk(element.node) if isinstance(node, ast.Name)}
         return not names & update.bound
     return all(
         (isinstance(one, Tensor) and one.site is not None)

@@ -12,6 +12,7 @@ from memlint.analysis.knowledge.autograd import LEAVING
 from memlint.analysis.last_name import last_name
 from memlint.analysis.uses import Uses
 from memlint.analysis.values import Function, Made, Site, Value, leaves, made_of, possible_graphs
+from memlint.late_pattern import late_pattern
 
 # Functions that may walk a graph they are handed, where they are not seen.
 # What is done to a batch before a model sees it, and what makes noise of its shape.
@@ -21,7 +22,9 @@ MAKING = frozenset(
     for name in ("zeros", "ones", "empty", "full", "rand", "randn", "randint")
     for like in ("", "_like")
 )
-WALKING = re.compile(r"grad|backward|hess|jacob|optimi[sz]e|update|closure|penalty", re.IGNORECASE)
+WALKING = late_pattern(
+    r"grad|backward|hess|jacob|optimi[sz]e|update|closure|penalty", re.IGNORECASE
+)
 
 
 def needs_graph_again(called: Called, backwards: Iterable[Called], uses: Uses) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from memlint.analysis.events import Called, Enclosing
 from memlint.analysis.graphs import COUNTED, LOSS, last_name
@@ -23,6 +22,8 @@ from memlint.analysis.values import (
     leaves,
     made_of,
 )
+from memlint.analysis.walking import walk
+from memlint.late_dataclass import dataclass
 
 GROWING = frozenset({".append", ".add", ".extend", ".insert", ".appendleft"})
 SUMMING = frozenset({"operator.iadd", "operator.isubtract", "operator.add", "operator.subtract"})
@@ -165,14 +166,14 @@ def outlives(one: Kept, loop: ast.AST, place: ast.AST, target: str, uses: Uses) 
         return True
     outer = {
         name
-        for node in ast.walk(inside)
+        for node in walk(inside)
         if isinstance(node, (ast.Global, ast.Nonlocal))
         for name in node.names
     }
     if root in outer:
         return True
-    local = {a.arg for a in ast.walk(inside) if isinstance(a, ast.arg)} | {
-        n.id for n in ast.walk(inside) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    local = {a.arg for a in walk(inside) if isinstance(a, ast.arg)} | {
+        n.id for n in walk(inside) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     }
     return one.grows and root not in local
 
@@ -206,7 +207,7 @@ def _makes_anew(statement: ast.stmt, target: str) -> bool:
         return False
     return not any(
         isinstance(n, (ast.Name, ast.Attribute, ast.Subscript)) and ast.unparse(n) in names
-        for n in ast.walk(value)
+        for n in walk(value)
     )
 
 

@@ -7,9 +7,12 @@ through has as many entries as the dataset has samples; a list of class names ha
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from memlint.analysis.walking import walk
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 
 Method = ast.FunctionDef | ast.AsyncFunctionDef
 _MOST_CALLS = 3
@@ -84,8 +87,8 @@ def _taken(
             case ast.Assign(targets=[target], value=value):
                 if isinstance(target, ast.Name) and _takes(value, own, indices):
                     entries[target.id] = _root(value, own)
-                bound = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
-                if any(_takes(part, own, indices) for part in ast.walk(value)):
+                bound = {n.id for n in walk(target) if isinstance(n, ast.Name)}
+                if any(_takes(part, own, indices) for part in walk(value)):
                     keys |= bound - indices
                 elif _names(value) & indices and not _attributes(value, own):
                     indices |= bound
@@ -97,7 +100,7 @@ def _taken(
                     found.direct.add(attribute)
                 elif attribute and (
                     _names_outside_subscripts(node.slice) & keys
-                    or any(_takes(part, own, indices) for part in ast.walk(node.slice))
+                    or any(_takes(part, own, indices) for part in walk(node.slice))
                 ):
                     found.keyed.add(attribute)
                 elif attribute and _names(node.slice) & keys:
@@ -169,7 +172,7 @@ def _root(node: ast.AST, own: str) -> str:
 
 
 def _names(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return {n.id for n in walk(node) if isinstance(n, ast.Name)}
 
 
 def _names_outside_subscripts(node: ast.AST) -> set[str]:
@@ -189,14 +192,14 @@ def _names_outside_subscripts(node: ast.AST) -> set[str]:
 def _attributes(node: ast.AST, own: str) -> set[str]:
     return {
         n.attr
-        for n in ast.walk(node)
+        for n in walk(node)
         if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == own
     }
 
 
 def _counted(method: Method) -> Iterator[str]:
     own = next(iter(_parameters(method)), "")
-    for node in ast.walk(method):
+    for node in walk(method):
         match node:
             case ast.Call(func=ast.Name(id="len"), args=[argument]):
                 yield _root(argument, own)
@@ -208,10 +211,10 @@ def _gone_through(method: Method) -> Iterator[str]:
     own = next(iter(_parameters(method)), "")
     numbers = {
         node.target.id
-        for node in ast.walk(method)
+        for node in walk(method)
         if isinstance(node, (ast.For, ast.comprehension)) and isinstance(node.target, ast.Name)
     }
-    for node in ast.walk(method):
+    for node in walk(method):
         match node:
             case (
                 ast.For(iter=iterated)
@@ -229,13 +232,13 @@ def _gone_through(method: Method) -> Iterator[str]:
 
 
 # Calls that read and decode a file, or change an image or a sound, by the end of their names.
-_WORK = re.compile(
+_WORK = late_pattern(
     r"(^|\.)(open|imread|imdecode|read_image|read_video|decode_\w+|load|loadtxt|read|resize|"
     r"transforms?|augment(ation)?s?|preprocess|tokenize|encode|fft|rfft|stft|convolve|"
     r"interpolate|warpAffine|cvtColor|crop|flip|rotate|sin|cos|exp|linspace|outer)$"
 )
 # Reads of what lies in memory already.
-_CHEAP = re.compile(r"^(json|pickle)\.loads$|^torch\.(flip|linspace)$")
+_CHEAP = late_pattern(r"^(json|pickle)\.loads$|^torch\.(flip|linspace)$")
 
 
 def work_of(methods: dict[str, Method]) -> ast.AST | None:
@@ -248,7 +251,7 @@ def work_of(methods: dict[str, Method]) -> ast.AST | None:
             continue
         seen.add(name)
         own = next(iter(_parameters(method)), "")
-        for node in ast.walk(method):
+        for node in walk(method):
             if not isinstance(node, ast.Call):
                 continue
             called = ast.unparse(node.func)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from memlint.analysis.events import Access, Loop, LoopNest
 from memlint.analysis.exchange import PURE_FUNCTIONS, PURE_MODULES
@@ -13,11 +12,14 @@ from memlint.analysis.knowledge import SliceValue
 from memlint.analysis.linear import linear
 from memlint.analysis.locality import SHORT
 from memlint.analysis.values import Symbol, Tensor, alternatives
+from memlint.analysis.walking import walk
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 from memlint.rule import Replacement
 from memlint.source.model import Source
 
 # What a bound is called that is a small number: dimensions, channels, the order of a method.
-FEW = re.compile(
+FEW = late_pattern(
     r"(^|[_.])(d|dims?|ndims?|dimensions?|ch|channels?|components?|bands?|colou?rs?|planes?|orders?|"
     r"degree|levels?|groups?|classes|heads?|outputs?|axes|vars?|folds?)$",
     re.IGNORECASE,
@@ -102,7 +104,7 @@ def _bound_in(node: ast.For) -> set[str]:
     return {
         one.id
         for statement in node.body
-        for one in ast.walk(statement)
+        for one in walk(statement)
         if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
     }
 
@@ -138,7 +140,7 @@ def _follow(statement: ast.stmt, bound: set[str], own: set[str], arrays: set[str
 def _names(node: ast.AST, context: type[ast.expr_context] | None = None) -> set[str]:
     return {
         one.id
-        for one in ast.walk(node)
+        for one in walk(node)
         if isinstance(one, ast.Name) and (context is None or isinstance(one.ctx, context))
     }
 
@@ -146,7 +148,7 @@ def _names(node: ast.AST, context: type[ast.expr_context] | None = None) -> set[
 def _harmless(node: ast.AST, bound: set[str], own: set[str], arrays: set[str]) -> bool:
     if _names(node, ast.Load) & own - bound:
         return False
-    return all(_is_pure(call, arrays) for call in ast.walk(node) if isinstance(call, ast.Call))
+    return all(_is_pure(call, arrays) for call in walk(node) if isinstance(call, ast.Call))
 
 
 def _is_pure(call: ast.Call, arrays: set[str]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from memlint.analysis.axes import fastest_axis
 from memlint.analysis.events import Access, Loop, LoopNest
@@ -18,6 +17,7 @@ from memlint.analysis.values import (
     Value,
     alternatives,
 )
+from memlint.late_dataclass import dataclass
 
 WIDE = 1024
 MANY = 64

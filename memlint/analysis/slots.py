@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from memlint.analysis.axes import Layout, Size
 from memlint.analysis.events import Loop, SlotStore
@@ -21,6 +20,8 @@ from memlint.analysis.values import (
     alternatives,
     deps_of,
 )
+from memlint.analysis.walking import walk
+from memlint.late_dataclass import dataclass
 
 # A machine has no more workers than this, so that a loop of as many iterations may be one over
 # workers; a longer one is not.
@@ -146,7 +147,7 @@ def _runs_shares(spread: Loop) -> bool:
     """Whether each iteration of a parallel loop runs a loop over its share of the work, from
     and to where its number says: ``range(w * span, (w + 1) * span)``, ``range(w, n, workers)``."""
     names = {spread.variable}
-    for node in ast.walk(spread.node):
+    for node in walk(spread.node):
         if isinstance(node, ast.Assign) and _mentions(node.value, names):
             names.update(one.id for one in node.targets if isinstance(one, ast.Name))
         match node:
@@ -157,16 +158,16 @@ def _runs_shares(spread: Loop) -> bool:
 
 
 def _mentions(node: ast.expr, names: set[str]) -> bool:
-    return any(isinstance(inner, ast.Name) and inner.id in names for inner in ast.walk(node))
+    return any(isinstance(inner, ast.Name) and inner.id in names for inner in walk(node))
 
 
 def _chosen_in(loop: Loop, store: SlotStore) -> bool:
     """Whether a name in the subscript is bound in the loop: ``k = 1 if x[i] > 0 else 0``."""
-    names = {one.id for one in ast.walk(store.access.node) if isinstance(one, ast.Name)}
+    names = {one.id for one in walk(store.access.node) if isinstance(one, ast.Name)}
     return any(
         isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store) and one.id in names
         for statement in getattr(loop.node, "body", [])
-        for one in ast.walk(statement)
+        for one in walk(statement)
     )
 
 

@@ -8,6 +8,7 @@ from bisect import bisect_left, bisect_right
 from memlint.analysis.changes import Definitions, changes_in
 from memlint.analysis.paths import bases_of
 from memlint.analysis.uses import Uses
+from memlint.analysis.walking import walk
 
 _COMPOUND = (
     ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.Match,
@@ -42,7 +43,7 @@ class Snapshots:
     def _between(self, scope: ast.AST, last: int, until: int) -> list[ast.stmt]:
         """The statements behind a line that end before another one starts."""
         if scope not in self._statements:
-            found = (node for node in ast.walk(scope) if isinstance(node, ast.stmt))
+            found = (node for node in walk(scope) if isinstance(node, ast.stmt))
             plain = (node for node in found if not isinstance(node, _COMPOUND))
             self._statements[scope] = sorted(plain, key=_line)
         ordered = self._statements[scope]

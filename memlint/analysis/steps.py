@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator
 
 from memlint.analysis.events import Called, Context, Enclosing, Forward
 from memlint.analysis.values import Instance
+from memlint.analysis.walking import walk
+from memlint.late_pattern import late_pattern
 
 # Methods that a framework calls once a step.
 STEP_HOOKS = frozenset(
@@ -16,7 +17,7 @@ STEP_HOOKS = frozenset(
      "on_test_batch_end", "on_step_begin", "on_step_end", "on_substep_end", "before_train_iter",
      "after_train_iter", "optimizer_step"}
 )  # fmt: skip
-FRAMEWORK_CLASS = re.compile(r"(LightningModule|Callback|Trainer|Hook|Learner|Strategy)$")
+FRAMEWORK_CLASS = late_pattern(r"(LightningModule|Callback|Trainer|Hook|Learner|Strategy)$")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -60,6 +61,6 @@ def _made_in(loop: ast.AST, models: Iterable[str]) -> bool:
 
 
 def _bound_in(loop: ast.AST) -> Iterator[str]:
-    for node in ast.walk(loop):
+    for node in walk(loop):
         if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
             yield node.id

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from memlint.analysis import knowledge
 from memlint.analysis.events import Called, Enclosing
@@ -31,6 +31,8 @@ from memlint.analysis.values import (
     plain,
 )
 from memlint.analysis.walking import walk
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 
 READING_METHODS = frozenset({".item", ".tolist", ".cpu", ".to"})
 READING_FUNCTIONS = frozenset(
@@ -72,9 +74,9 @@ _OF_PYTHON = frozenset({"append", "get", "items", "keys", "pop", "values", "upda
 # Operators of lists, too.
 _OF_LISTS = frozenset({"operator.add", "operator.multiply", "operator.remainder"})
 # Code that measures waits on purpose.
-_MEASURES = re.compile(r"profil|bench|timeit|latency", re.IGNORECASE)
+_MEASURES = late_pattern(r"profil|bench|timeit|latency", re.IGNORECASE)
 # What a schedule of learning rates is called.
-_SCHEDULES = re.compile(r"sch(e|d)|lr|warmup", re.IGNORECASE)
+_SCHEDULES = late_pattern(r"sch(e|d)|lr|warmup", re.IGNORECASE)
 _DEPTH = 16
 _FEW = 4
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from memlint.analysis.walking import walk
+
 Kernel = ast.FunctionDef | ast.AsyncFunctionDef
 
 # Calls whose result depends on where an element lies, not on the element alone.
@@ -28,7 +30,7 @@ class Addresses:
     def __init__(self, kernel: Kernel) -> None:
         self._made_of: dict[str, set[str]] = {a.arg: {a.arg} for a in _parameters(kernel)}
         for _ in range(2):  # what a loop carries over is seen the second time
-            for statement in ast.walk(kernel):
+            for statement in walk(kernel):
                 self._follow(statement)
         self.loaded: set[str] = set()
         self.stored: set[str] = set()
@@ -111,11 +113,11 @@ def _parameters(kernel: Kernel) -> list[ast.arg]:
 
 
 def _calls(node: ast.AST) -> Iterator[ast.Call]:
-    return (part for part in ast.walk(node) if isinstance(part, ast.Call))
+    return (part for part in walk(node) if isinstance(part, ast.Call))
 
 
 def _names(node: ast.AST) -> set[str]:
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return {part.id for part in walk(node) if isinstance(part, ast.Name)}
 
 
 def _last_name(node: ast.expr) -> str:
@@ -197,7 +199,7 @@ def _only_addresses(kernel: Kernel, offset: str) -> bool:
     """Whether an offset is used for addresses and bounds only, and what it is made of for
     nothing else."""
     allowed: set[int] = set()
-    for node in ast.walk(kernel):
+    for node in walk(kernel):
         if isinstance(node, ast.Compare):
             allowed.update(id(side) for side in (node.left, *node.comparators))
         elif isinstance(node, ast.Call):
@@ -209,6 +211,6 @@ def _only_addresses(kernel: Kernel, offset: str) -> bool:
                 allowed.update(id(a) for a in node.args)
     return all(
         id(node) in allowed
-        for node in ast.walk(kernel)
+        for node in walk(kernel)
         if isinstance(node, ast.Name) and node.id == offset and isinstance(node.ctx, ast.Load)
     )

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from memlint.analysis.walking import children, walk
+from memlint.analysis.walking import children, parents_in, walk
+from memlint.late_dataclass import dataclass
 
 # Python 3.10 has no ``except*``.
 _TRIES: tuple[type[ast.Try], ...] = (ast.Try, getattr(ast, "TryStar", ast.Try))
@@ -54,16 +54,11 @@ class Uses:
 
     def __init__(self, tree: ast.Module) -> None:
         self._tree = tree
-        self._parents: dict[ast.AST, ast.AST] = {}
+        self._parents = parents_in(tree)
         self._reached: dict[tuple[ast.AST, str], tuple[ast.Name, ...] | None] = {}
         self._declared: dict[ast.AST, frozenset[str]] = {}
         self._mentions = _Mentions()
         self._calls: dict[str, list[ast.Call]] | None = None
-        nodes: list[ast.AST] = [tree]
-        for node in nodes:
-            below = children(node)
-            nodes.extend(below)
-            self._parents.update(dict.fromkeys(below, node))
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The node that holds ``node``."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from memlint.analysis.axes import Layout, Size, contiguous
+from memlint.late_dataclass import dataclass
 
 MAX_ALTERNATIVES = 6
 # The origin of what a call nobody can see into makes of a loader.
@@ -297,20 +298,20 @@ class Alternatives(Value):
 
 def alternatives(value: Value) -> tuple[Value, ...]:
     """The values that ``value`` may be."""
-    return value.values if isinstance(value, Alternatives) else (value,)
+    return value.values if value.__class__ is Alternatives else (value,)
 
 
 def join(values: Iterable[Value]) -> Value:
     """The least value that stands for each of ``values``."""
     flat: list[Value] = []
     for value in values:
-        if isinstance(value, Alternatives):
+        if value.__class__ is Alternatives:
             flat.extend(value.values)
         else:
             flat.append(value)
     if not flat:
         return Unknown()
-    if len(flat) == 2 and flat[0] == flat[1]:
+    if len(flat) == 2 and (flat[0] is flat[1] or flat[0] == flat[1]):
         return flat[0]
     if len(flat) > 2:
         flat = list(dict.fromkeys(flat))
@@ -339,12 +340,17 @@ def may_be_assumed_dense(value: Value) -> bool:
 
 def _merged_by_site(values: list[Value]) -> list[Value]:
     """States of one object, made at one place, put together."""
+    if sum(value.__class__ in _WITH_STATES for value in values) < 2:
+        return values
     groups: dict[object, list[Value]] = {}
     for value in values:
         groups.setdefault(_identity(value), []).append(value)
     if len(groups) == len(values):
         return values
     return [group[0] if len(group) == 1 else _merged(group) for group in groups.values()]
+
+
+_WITH_STATES = frozenset({Object, Sequence, Mapping})
 
 
 def _identity(value: Value) -> object:
@@ -388,8 +394,9 @@ def _join_mappings(mappings: list[Mapping]) -> Mapping:
 
 def plain(value: Value) -> Value:
     """An attribute that nothing is known of, as the unknown object that it is."""
-    if not isinstance(value, Bound):
+    if value.__class__ is not Bound:
         return value
+    assert isinstance(value, Bound)
     match plain(value.receiver):
         case Unknown() as receiver:
             if receiver.graphs and value.name in OUTSIDE_GRAPHS:
@@ -491,6 +498,8 @@ def loaders_of(value: Value) -> frozenset[Site]:
 
 def deps_of(value: Value) -> frozenset[Symbol]:
     """The symbols that ``value`` was computed from."""
+    if value.__class__ is Unknown:
+        return value.deps
     match plain(value):
         case Unknown() as known:
             return known.deps

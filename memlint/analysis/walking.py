@@ -16,27 +16,83 @@ _NO_NODES = frozenset(
         )
     )
 )
+# Fields that hold nothing else, in any node that has one.
+_NO_NODES_IN = frozenset(
+    {"arg", "asname", "attr", "conversion", "ctx", "id", "is_async", "kind", "kwd_attrs", "level",
+     "module", "op", "ops", "rest", "simple", "tag", "type_comment"}
+)  # fmt: skip
+
+
+class _Fields(dict[type[ast.AST], tuple[str, ...]]):
+    """The fields of each class of nodes that may hold nodes."""
+
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        fields = () if kind is ast.Constant else kind._fields
+        self[kind] = found = tuple(name for name in fields if name not in _NO_NODES_IN)
+        return found
+
+
+_FIELDS = _Fields()
 
 
 def children(node: ast.AST) -> list[Any]:
     """The nodes directly below a node, in their order; faster than the standard library's."""
     found: list[Any] = []
-    for name in node._fields:
+    for name in _FIELDS[node.__class__]:
         value = getattr(node, name, None)
         kind = value.__class__
         if kind is list:
-            found.extend([one for one in value if one.__class__ not in _NO_NODES])  # type: ignore[union-attr]
+            if value:
+                found.extend([one for one in value if one.__class__ not in _NO_NODES])
         elif kind not in _NO_NODES:
             found.append(value)
     return found
 
 
 def walk(node: ast.AST) -> list[ast.AST]:
-    """A node and all nodes below it, those further up first."""
+    """A node and all nodes below it, those further up first, without operators and contexts."""
     nodes: list[ast.AST] = [node]
+    add, fields = nodes.append, _FIELDS
+    # The same as to extend the list by the children of each, without a list of those.
     for one in nodes:
-        nodes.extend(children(one))
+        for name in fields[one.__class__]:
+            value = getattr(one, name, None)
+            kind = value.__class__
+            if kind is list:
+                for item in value:  # type: ignore[union-attr]
+                    if item.__class__ not in _NO_NODES:
+                        add(item)
+            elif kind not in _NO_NODES:
+                add(value)  # type: ignore[arg-type]
     return nodes
+
+
+def parents_in(tree: ast.AST) -> dict[ast.AST, ast.AST]:
+    """The nodes below a node, in the order of :func:`walk`, and what holds each."""
+    nodes: list[ast.AST] = [tree]
+    parents: dict[ast.AST, ast.AST] = {}
+    for node in nodes:
+        below = children(node)
+        nodes += below
+        for one in below:
+            parents[one] = node
+    return parents
+
+
+_BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
+
+
+def definitions_in(tree: ast.Module) -> list[ast.AST]:
+    """The functions and classes of a program, in the order of :func:`walk` within each block;
+    expressions, which hold none, are not looked at."""
+    found: list[ast.AST] = []
+    blocks: list[ast.AST] = [tree]
+    for block in blocks:
+        for name in _BODIES:
+            blocks += getattr(block, name, ())
+        if isinstance(block, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.append(block)
+    return found
 
 
 @lru_cache(maxsize=512)

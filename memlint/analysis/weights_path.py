@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from memlint.analysis.attention import Attention
 from memlint.analysis.attention_steps import AFTER, BEFORE, PRODUCTS
 from memlint.analysis.uses import FUNCTIONS, Function, Use, Uses, dotted
+from memlint.late_pattern import late_pattern
 
 _READ_ONLY = frozenset(
     {"shape", "dtype", "device", "ndim", "is_cuda", "requires_grad", "layout", "itemsize"}
@@ -22,9 +23,9 @@ _ASKING = frozenset(
 # Methods that take their argument for its shape, dtype or device only.
 _LIKE = frozenset({"type_as", "expand_as", "view_as", "reshape_as", "to"})
 _OPERATORS = {"Add", "Sub", "Mult", "Div"}
-_PRODUCT = re.compile(r"(^|\.)(matmul|bmm|mm|einsum)$")
-_SOFTMAX = re.compile(r"softmax$", re.IGNORECASE)
-_DROPOUT = re.compile(r"drop", re.IGNORECASE)
+_PRODUCT = late_pattern(r"(^|\.)(matmul|bmm|mm|einsum)$")
+_SOFTMAX = late_pattern(r"softmax$", re.IGNORECASE)
+_DROPOUT = late_pattern(r"drop", re.IGNORECASE)
 _LONGEST = 60
 
 

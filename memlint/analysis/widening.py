@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from memlint.analysis.births import taken_only_by
 from memlint.analysis.events import Called
@@ -26,6 +25,7 @@ from memlint.analysis.values import (
     made_of,
     plain,
 )
+from memlint.late_dataclass import dataclass
 from memlint.rule import Replacement
 from memlint.source.model import Source
 

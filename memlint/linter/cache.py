@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -21,6 +20,7 @@ from typing import Any
 
 import memlint
 from memlint.config import Settings
+from memlint.late_pattern import late_pattern
 from memlint.linter.codec import decode_result, encode_result
 from memlint.linter.file import FileResult
 from memlint.rule import Rule, RuleSet
@@ -32,8 +32,10 @@ _FORMAT = 3
 # A file changed this shortly before it was looked at may change again with the same time.
 _SETTLED_NS = 50_000_000
 _SUFFIX = ".results.json"
-_OWN_NAME = re.compile(r"[0-9a-f]{32}\.results\.json")
-_OWN_FILE = re.compile(r"[0-9a-f]{32}\.results\.json(\.[0-9a-f]+\.tmp)?|CACHEDIR\.TAG|\.gitignore")
+_OWN_NAME = late_pattern(r"[0-9a-f]{32}\.results\.json")
+_OWN_FILE = late_pattern(
+    r"[0-9a-f]{32}\.results\.json(\.[0-9a-f]+\.tmp)?|CACHEDIR\.TAG|\.gitignore"
+)
 _KEPT_FILES = 16
 _TAG = (
     "Signature: 8a477f597d28d172789f06886806bc55\n"

@@ -9,12 +9,13 @@ import sys
 import traceback
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import blake2b
 from typing import NamedTuple
 
 from memlint.config import Settings
 from memlint.findings import FileError, Finding
+from memlint.late_dataclass import dataclass
 from memlint.linter.across import Across
 from memlint.linter.finish import Finished, finish
 from memlint.linter.gate import Gate

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import accumulate
 
 from memlint.findings import Confidence, Finding, Fix, Place, TextEdit
+from memlint.late_dataclass import dataclass
 from memlint.linter.fingerprint import Fingerprints
 from memlint.linter.own_rules import UnusedSuppression
 from memlint.rule import Draft, DraftFix, Related, Rule
@@ -75,19 +77,31 @@ def _label(draft: Draft) -> tuple[str, str]:
 
 
 def _without_superseded(placed: Sequence[_Placed]) -> list[_Placed]:
-    stronger = [p for p in placed if p.draft.rule.supersedes]
-    if not stronger:
-        return list(placed)
-    return [p for p in placed if not any(_supersedes(other, p) for other in stronger)]
+    stronger: dict[str, list[_Placed]] = {}
+    for p in placed:
+        for name in p.draft.rule.supersedes:
+            stronger.setdefault(name, []).append(p)
+    told = {name: _Told(those) for name, those in stronger.items()}
+    return [p for p in placed if (by := told.get(p.draft.rule.name)) is None or not by.covers(p)]
 
 
-def _supersedes(one: _Placed, other: _Placed) -> bool:
-    if other.draft.rule.name not in one.draft.rule.supersedes:
-        return False
-    if one.statement.node is other.statement.node:
-        return True
-    (start, end), (other_start, other_end) = span(one.draft.node), span(other.draft.node)
-    return start < other_end and other_start < end
+class _Told:
+    """Where what supersedes a rule is told."""
+
+    def __init__(self, placed: Sequence[_Placed]) -> None:
+        self._statements = {id(p.statement.node) for p in placed}
+        spans = sorted(span(p.draft.node) for p in placed)
+        self._starts = [start for start, _ in spans]
+        # Of the spans up to each, where the last ends.
+        self._ends = list(accumulate((end for _, end in spans), max))
+
+    def covers(self, p: _Placed) -> bool:
+        """Whether it is told in the same statement, or of the same piece of text."""
+        if id(p.statement.node) in self._statements:
+            return True
+        start, end = span(p.draft.node)
+        before = bisect_left(self._starts, end)
+        return before > 0 and self._ends[before - 1] > start
 
 
 def _without_repeated(placed: Iterable[_Placed]) -> list[_Placed]:

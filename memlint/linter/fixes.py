@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from memlint.config import Settings
 from memlint.findings import Applicability, FileError, Finding
+from memlint.late_dataclass import dataclass
 from memlint.linter.file import FileResult, Job, Plan, failed
 from memlint.linter.proof import Tracked, prove
 from memlint.linter.rewrite import Change, Document, UnfitError, comments_in, open_document

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import TypeAlias
 
+from memlint.late_pattern import is_pattern, late_pattern
 from memlint.rule import Needs, Rule, Word
 
 _Sign: TypeAlias = bytes | Callable[[bytes], object]
@@ -17,8 +19,10 @@ class Gate:
     __slots__ = ("_rules",)
 
     def __init__(self, rules: Sequence[Rule]) -> None:
+        # The same word of several rules is one sign, which is looked for once.
+        in_bytes = cache(_in_bytes)
         self._rules = [
-            (rule, sorted(([*map(_in_bytes, group)] for group in _groups(rule.needs)), key=_cost))
+            (rule, sorted(([*map(in_bytes, group)] for group in _groups(rule.needs)), key=_cost))
             for rule in rules
         ]
 
@@ -48,9 +52,10 @@ def _groups(needs: Needs) -> Iterable[Iterable[Word]]:
 def _in_bytes(word: Word) -> _Sign:
     if isinstance(word, str):
         return word.encode()
-    if isinstance(word, re.Pattern):
-        return re.compile(word.pattern.encode(), word.flags & ~re.UNICODE).search
-    return lambda data: word(data.decode("latin-1"))
+    if is_pattern(word):
+        pattern = late_pattern(word.pattern.encode(), word.flags & ~re.UNICODE)
+        return lambda data: pattern.search(data)
+    return lambda data: word(data.decode("latin-1"))  # type: ignore[operator]
 
 
 def _cost(group: list[_Sign]) -> int:

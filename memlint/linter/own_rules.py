@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from memlint.findings import Applicability, Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
 from memlint.selection import did_you_mean, matches
 from memlint.source.model import Source
 from memlint.source.suppress import Directive, Kind, Suppressions
 
-_CODES = re.compile(r"noqa\s*:([^\n]*)", re.IGNORECASE)
+_CODES = late_pattern(r"noqa\s*:([^\n]*)", re.IGNORECASE)
 
 
 def _holds_a_code(text: str) -> bool:

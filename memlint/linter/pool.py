@@ -19,11 +19,12 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 
+from memlint.late_dataclass import dataclass
 from memlint.linter.file import FileResult, Job, Plan, failed
 
 FILE_TIMEOUT = 60.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from memlint.findings import Location
+from memlint.late_dataclass import dataclass
 from memlint.report.view import paint, replaced
 
 _TAB = 4

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from memlint.findings import Location
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 from memlint.rule import RuleSet
 from memlint.source.model import Source
 
@@ -49,7 +50,7 @@ def paint(text: str, style: str, color: bool) -> str:
 
 # Control characters, and those that turn the direction of writing, could make a terminal
 # show something else than what the file holds.
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_UNPRINTABLE = late_pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:

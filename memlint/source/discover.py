@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import NamedTuple
 
 from memlint.config import Settings
 from memlint.findings import FileError
+from memlint.late_dataclass import dataclass
 from memlint.source.excludes import Excludes
 from memlint.source.gitignore import IgnorePatterns
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from memlint.config import Settings
+from memlint.late_pattern import late_pattern
 from memlint.source.gitignore import IgnorePatterns
 
 DEFAULT_EXCLUDES = (
@@ -38,7 +38,7 @@ DEFAULT_EXCLUDES = (
     "site-packages",
     "venv",
 )
-_PLAIN_NAME = re.compile(r"[^*?\[\]!#\\/]+\Z")
+_PLAIN_NAME = late_pattern(r"[^*?\[\]!#\\/]+\Z")
 
 
 class Excludes:

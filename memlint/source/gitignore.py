@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
+
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 
 _POSIX_CLASSES = {
     "alnum": "a-zA-Z0-9",
@@ -29,8 +31,8 @@ _STAR = "[^/]*"
 _DEEP = "(?:.*/)?"
 # Stands in group names for the pattern's number; in a literal it would be escaped.
 _OWN = "~own~"
-_BRACKET = re.compile(r"\[([!^]?)(\]?(?:\[:\w+:\]|\\.|[^\]\\])*)\]")
-_BRACKET_ITEM = re.compile(r"\[:(\w+):\]|\\(.)|(.)", re.DOTALL)
+_BRACKET = late_pattern(r"\[([!^]?)(\]?(?:\[:\w+:\]|\\.|[^\]\\])*)\]")
+_BRACKET_ITEM = late_pattern(r"\[:(\w+):\]|\\(.)|(.)", re.DOTALL)
 
 
 class _Pattern(NamedTuple):

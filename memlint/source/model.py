@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from memlint.findings import Location
+from memlint.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,17 @@ class Source:
     text: str
     cells: Sequence[Cell] = ()
     _lines: list[str] = field(default_factory=list)
+    _held: dict[str | re.Pattern[str], bool] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    def holds(self, word: str | re.Pattern[str]) -> bool:
+        """Whether the text holds a word or a pattern; each is looked for once."""
+        found = self._held.get(word)
+        if found is None:
+            found = word in self.text if isinstance(word, str) else bool(word.search(self.text))
+            self._held[word] = found
+        return found
 
     @property
     def lines(self) -> list[str]:
@@ -54,7 +67,7 @@ class Source:
     def segment(self, node: ast.expr | ast.stmt) -> str:
         """The text that a node spans, with its own line ends."""
         first, last = node.lineno, node.end_lineno or node.lineno
-        if "\r" in self.text or "\f" in self.text:
+        if self.holds("\r") or self.holds("\f"):
             return ast.get_source_segment(self.text, node) or ""
         lines = self.lines[first - 1 : last]
         end = node.end_col_offset or 0

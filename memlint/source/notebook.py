@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from memlint.late_pattern import late_pattern
 from memlint.source.model import Cell
 
 NOTEBOOK_SUFFIX = ".ipynb"
@@ -24,10 +25,10 @@ _PYTHON_MAGICS = frozenset(
         "timeit",
     }
 )
-_CELL_MAGIC = re.compile(r"\s*%%\s*(\w+)")
-_LINE_MAGIC = re.compile(r"(\s*)(?:%|!|\?|[,;/](?=\w)|\w[\w.]*\?\??\s*$)")
-_ASSIGNED_MAGIC = re.compile(r"([\w.,\[\]\s]*=\s*)[%!](?=\S)")
-_LEXEME = re.compile(
+_CELL_MAGIC = late_pattern(r"\s*%%\s*(\w+)")
+_LINE_MAGIC = late_pattern(r"(\s*)(?:%|!|\?|[,;/](?=\w)|\w[\w.]*\?\??\s*$)")
+_ASSIGNED_MAGIC = late_pattern(r"([\w.,\[\]\s]*=\s*)[%!](?=\S)")
+_LEXEME = late_pattern(
     r"""(?P<triple>[\"]{3}|'{3})
     |(?P<string>"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?)
     |(?P<comment>\#.*)

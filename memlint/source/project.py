@@ -10,29 +10,32 @@ import ast
 import os
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+from functools import cache, partial
 from hashlib import blake2b
 from typing import NamedTuple
 
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 from memlint.source.model import Source
 from memlint.source.read import SourceError, decode_source
 
-_FROM = re.compile(
+_FROM = late_pattern(
     r"^[ \t]*from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|(?:[^\n\\#]|\\\r?\n)+)", re.MULTILINE
 )
-_IMPORT = re.compile(r"^[ \t]*import[ \t]+((?:[^\n\\#]|\\\r?\n)+)", re.MULTILINE)
-_ITEM = re.compile(r"([\w.]+|\*)(?:\s+as\s+(\w+))?")
-_COMMENT = re.compile(r"#[^\n]*")
-_TOP_LEVEL = re.compile(
+_IMPORT = late_pattern(r"^[ \t]*import[ \t]+((?:[^\n\\#]|\\\r?\n)+)", re.MULTILINE)
+_ITEM = late_pattern(r"([\w.]+|\*)(?:\s+as\s+(\w+))?")
+_COMMENT = late_pattern(r"#[^\n]*")
+_TOP_LEVEL = late_pattern(
     r"^(?:(?:async[ \t]+)?def[ \t]+(\w+)|class[ \t]+(\w+)|(\w+)[ \t]*(?::[^=\n]+)?=(?!=))",
     re.MULTILINE,
 )
-_NEXT_STATEMENT = re.compile(r"^[^\s#)\]}]", re.MULTILINE)
-_WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
+_NEXT_STATEMENT = late_pattern(r"^[^\s#)\]}]", re.MULTILINE)
+_WORD = late_pattern(r"(?<![.\w])[A-Za-z_]\w*")
 _MOST_BLOCKS = 20
 _MOST_HOPS = 4
 # What follows a name that is called, or that something in is.
-_USE = re.compile(r"(?:\.\w+)*\(")
+_USE = late_pattern(r"(?:\.\w+)*\(")
 # Packages that are known by name: what they hold need not be read, also in their own projects.
 LIBRARIES = frozenset(
     {"torch", "numpy", "cupy", "cupyx", "numba", "triton", "accelerate", "lightning", "joblib",
@@ -378,8 +381,9 @@ class Project:
 
     def imported(self, path: str, text: str, looked: dict[str, Looked]) -> Iterator[_Import]:
         """The names of the project that a program imports, and those of modules it imports."""
+        is_made = cache(partial(_is_made, text=text))
         for bound in imports_of(text):
-            if bound.module.partition(".")[0] in LIBRARIES or not _is_made(bound.local, text):
+            if bound.module.partition(".")[0] in LIBRARIES or not is_made(bound.local):
                 continue
             target = self.resolve(path, bound.module)
             if target is None:

@@ -7,12 +7,13 @@ import re
 from pathlib import Path
 
 from memlint.findings import FileError, Location
+from memlint.late_pattern import late_pattern
 from memlint.source.model import Source
 from memlint.source.notebook import NOTEBOOK_SUFFIX, NotebookError, read_notebook
 
 # PEP 263, over the first two lines.
-_COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
-_BLANK = re.compile(rb"^[ \t\f]*(?:#.*)?$")
+_COOKIE = late_pattern(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_BLANK = late_pattern(rb"^[ \t\f]*(?:#.*)?$")
 _FOREIGN_MARKS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),

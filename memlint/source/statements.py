@@ -5,23 +5,24 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 from memlint.source.model import Source
 
 MODULE = "<module>"
 _Position = tuple[int, int]
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 # Strings are kept as they are; comments and blanks do not count.
-_TOKEN = re.compile(
+_TOKEN = late_pattern(
     r"""(?P<kept>[\"]{3}(?:\\.|[^\\])*?[\"]{3}|'{3}(?:\\.|[^\\])*?'{3}
         |"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
     |(?P<comment>\#[^\n]*)
     |(?P<blank>(?:\s|\\\n)+)""",
     re.VERBOSE | re.DOTALL,
 )
-_LOOSE_BLANK = re.compile(r"(?<!\w) | (?!\w)")
-_LAST_COMMA = re.compile(r",(?=[)\]}])")
+_LOOSE_BLANK = late_pattern(r"(?<!\w) | (?!\w)")
+_LAST_COMMA = late_pattern(r",(?=[)\]}])")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,15 @@ import io
 import re
 import tokenize
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
-_MARKER = re.compile(r"memlint:|noqa", re.IGNORECASE)
-_OWN = re.compile(r"memlint:\s*(?P<verb>[\w-]*)\s*(?P<list>\[(?P<items>[^\]\n]*)\]|\[)?")
-_NOQA = re.compile(
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
+
+_MARKER = late_pattern(r"memlint:|noqa", re.IGNORECASE)
+_OWN = late_pattern(r"memlint:\s*(?P<verb>[\w-]*)\s*(?P<list>\[(?P<items>[^\]\n]*)\]|\[)?")
+_NOQA = late_pattern(
     r"#\s*noqa\b(?P<list>\s*:\s*(?P<items>[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*)?)?", re.IGNORECASE
 )
 # Words behind "memlint:" that are meant as a suppression, well or badly spelt.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from memlint.late_dataclass import dataclass
 from memlint.layout import Form, classify, fastest_axis
 from memlint.tracer.records import Maker, Opaque, Operand, Operation
 

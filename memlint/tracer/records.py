@@ -6,9 +6,10 @@ one :class:`Operation` with a count.  Rules receive these records in their ``obs
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from memlint.late_dataclass import dataclass
 from memlint.layout import Strided, is_contiguous
 
 FORWARD, BACKWARD, OPTIMIZER, LOADING = "forward", "backward", "optimizer", "loading"

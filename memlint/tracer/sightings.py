@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from memlint.findings import Severity
+from memlint.late_dataclass import dataclass
 from memlint.rule import Rule
 from memlint.tracer.records import Growth, Operand, Operation, Repeated, Site, StoredScores
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
 from memlint.analysis.axes.model import OPAQUE, Layout, Size
 from memlint.analysis.axes.views import NotKnown, select, slice_axis, unsqueeze
+from memlint.late_dataclass import dataclass
 
 
 class Item(Enum):

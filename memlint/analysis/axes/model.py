@@ -10,8 +10,9 @@ Sizes are integers, symbols (anything hashable; only equality is asked of it) or
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from memlint.late_dataclass import dataclass
 
 Size: TypeAlias = int | Hashable | None
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from memlint.analysis.axes.model import OPAQUE, Axis, Layout, Size
 from memlint.analysis.axes.reshape import reshape
 from memlint.analysis.axes.views import give_rank, permute
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 
-_TOKEN = re.compile(r"\(|\)|[^\s()]+")
+_TOKEN = late_pattern(r"\(|\)|[^\s()]+")
 _Side = list[list[str]]
 
 

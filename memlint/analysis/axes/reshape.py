@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
 
@@ -18,6 +18,7 @@ from memlint.analysis.axes.model import (
     unknown_strides,
 )
 from memlint.analysis.axes.queries import contiguous, fewest_runs
+from memlint.late_dataclass import dataclass
 
 # No library takes more.
 MOST_AXES = 64

@@ -37,8 +37,9 @@ from memlint.analysis.values import (
     join,
     plain,
 )
+from memlint.late_pattern import late_pattern
 
-OWN_TRANSPOSE = re.compile(
+OWN_TRANSPOSE = late_pattern(
     r"^\s*(?:[\w.]+, *)*[\w.]+\.m?T *(?:, *[\w.]+)*(?: *:[^=\n]*)? *=[^=]", re.MULTILINE
 )
 TRANSPOSES = ("T", "mT", "mH")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from memlint.analysis.events import Compiled
 from memlint.analysis.interpreter.expressions import Expressions
-from memlint.analysis.interpreter.machine import MAX_DEPTH, UNKNOWN, name_of
+from memlint.analysis.interpreter.machine import MAX_DEPTH, UNKNOWN, name_of, text_of
 from memlint.analysis.interpreter.state import Frame, Scope, Variables
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import (
@@ -223,7 +223,7 @@ def _library_of(spec: ast.arguments, name: str) -> str:
     annotation = next((a.annotation for a in every if a.arg == name), None)
     if annotation is None:
         return "parameter"
-    text = ast.unparse(annotation)
+    text = text_of(annotation)
     if "ndarray" in text or "NDArray" in text or "ArrayLike" in text:
         return "cupy" if text.startswith(("cp.", "cupy.")) else "numpy"
     return "torch" if "Tensor" in text else "parameter"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable
 
 from memlint.analysis.linear import add, linear, of_linear, scale
@@ -13,6 +12,7 @@ from memlint.analysis.values import (
     Const,
     Value,
 )
+from memlint.late_pattern import late_pattern
 
 
 def has_short_text(value: object) -> bool:
@@ -23,7 +23,7 @@ def has_short_text(value: object) -> bool:
 
 
 # A device string is known by its head: "cuda:%d" % rank.
-_NUMBERED = re.compile(r"((?:cuda|cpu|mps|xpu|hip):)(?:%[ds]|\{\w*\})?")
+_NUMBERED = late_pattern(r"((?:cuda|cpu|mps|xpu|hip):)(?:%[ds]|\{\w*\})?")
 
 
 def numbered_device(text: str) -> Const | None:

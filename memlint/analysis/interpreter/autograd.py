@@ -20,6 +20,7 @@ from memlint.analysis.knowledge.autograd import (
     WITH_PARAMETERS,
     WITH_PLACES,
 )
+from memlint.analysis.knowledge.networks import NETWORK_NAME, RUNNING
 from memlint.analysis.values import (
     Absent,
     Bound,
@@ -40,6 +41,7 @@ from memlint.analysis.values import (
     possible_graphs,
 )
 from memlint.analysis.walking import walk
+from memlint.late_pattern import late_pattern
 from memlint.source.project import source_of
 
 # The name under which rules ask for :class:`~memlint.analysis.events.Forward` events.
@@ -48,20 +50,7 @@ FORWARD = "forward"
 GRAPH = "graph "
 # Methods that only modules have.
 OF_MODULES = frozenset({"eval", "train", "parameters", "named_parameters"})
-NETWORK_NAME = re.compile(
-    r"(^|_)(model|net|network|backbone|encoder|decoder|generator|discriminator|critic|actor|unet|"
-    r"policy|transformer|classifier|student|teacher|cell|rnn|lstm|gru|gpt|bert|vit|cnn|mlp|gcn|gnn|"
-    r"vae|autoencoder|vgg|resnet|gen|disc?)"
-    r"(_?[a-z]|\d*)$|"
-    r"^net(_?[A-Za-z]|\d*)$",
-    re.IGNORECASE,
-)
-FREEZING = re.compile(r"(?<!un)(^|_)freeze|(^|_)requires_grads?$", re.IGNORECASE)
-# Methods by which models of libraries are run, other than by calling them.
-RUNNING = frozenset(
-    {"get_image_features", "get_text_features", "get_audio_features", "encode_image",
-     "encode_text", "forward_features", "extract_features"}
-)  # fmt: skip
+FREEZING = late_pattern(r"(?<!un)(^|_)freeze|(^|_)requires_grads?$", re.IGNORECASE)
 NETWORKS = ("torchvision.models.", "timm.", "segmentation_models_pytorch.")
 
 

@@ -30,12 +30,13 @@ from memlint.analysis.values import (
     join,
 )
 from memlint.analysis.walking import walk
+from memlint.late_pattern import late_pattern
 
 # A context manager that is held by one worker at a time, whatever it is made by.
 LOCK = Object("memlint.lock", Site(ast.Pass(), "lock"))
 LOCK_MODULES = ("threading.", "multiprocessing.", "torch.multiprocessing.")
 LOCKS = ("Lock", "Semaphore", "Condition")
-LOCK_NAME = re.compile(r"(^|_)(r?lock|mutex|semaphore|condition)(_|s?$)", re.IGNORECASE)
+LOCK_NAME = late_pattern(r"(^|_)(r?lock|mutex|semaphore|condition)(_|s?$)", re.IGNORECASE)
 
 
 class Branches(Assignments):

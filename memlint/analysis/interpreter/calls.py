@@ -37,10 +37,9 @@ from memlint.analysis.values import (
     plain,
 )
 from memlint.analysis.walking import walk
+from memlint.analysis.watched import BLOCK
 
 Handler = Callable[..., Value | None]
-BLOCK = "block"
-"""The name of calls of the blocks of a stack, in Called events."""
 
 
 class Calls(Activations):

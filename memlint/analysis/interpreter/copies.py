@@ -35,17 +35,15 @@ from memlint.analysis.values import (
     made_of,
     plain,
 )
+from memlint.late_pattern import late_pattern
 from memlint.source.project import source_of
 
-HOST_COPIES = "memlint.host_copies"
-SWITCH = re.compile(r"non_blocking|(\.to|\.copy_)\([^()]*,\s*True\s*\)")
-"""What a program holds that has a copy not be waited for: the name, or ``True`` at the end."""
 PENDING = "memlint.pending"
 CPU = frozenset({"cpu"})
-_WAITS = re.compile(
+_WAITS = late_pattern(
     r"synchron|barrier|(^|[._])(wait|sync)(_all|_for\w*)?$|(^|_)sync_|^\.(query|join)$"
 )
-_RECORDS = re.compile(r"^\.(record|record_event|record_stream|wait_stream|wait_event)$")
+_RECORDS = late_pattern(r"^\.(record|record_event|record_stream|wait_stream|wait_event)$")
 _READS_DEVICE = frozenset({".item", ".tolist", ".cpu", ".numpy"})
 # What gives (a part of) the memory that it is given, and reads none of it.
 _SAME = frozenset(
@@ -69,7 +67,7 @@ _WRITERS = frozenset(
     {"torch.save", "pickle.dump", "pickle.dumps", "numpy.save", "safetensors.torch.save_file",
      "safetensors.torch.save", "joblib.dump"}
 )  # fmt: skip
-_FUNCTION = re.compile(r"torch\.[a-z]\w*$")
+_FUNCTION = late_pattern(r"torch\.[a-z]\w*$")
 _ASKING = frozenset(
     f"torch.{name}" for name in ("is_tensor", "numel", "is_floating_point", "is_complex", "compile",
                                  "result_type", "device", "is_storage", "is_nonzero", "typename")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from memlint.analysis import knowledge
 from memlint.analysis.interpreter.access import Access
 from memlint.analysis.interpreter.arithmetic import has_short_text, number_of, numbered_device
-from memlint.analysis.interpreter.machine import UNKNOWN, text_of
+from memlint.analysis.interpreter.machine import UNKNOWN, OutOfBudgetError, text_of
 from memlint.analysis.knowledge import Args
 from memlint.analysis.linear import linear, of_linear, scale
 from memlint.analysis.values import (
@@ -75,8 +75,10 @@ class Expressions(Access):
     """Evaluation of expressions."""
 
     def evaluate(self, node: ast.expr) -> Value:
-        self.spend()
-        handler = self._HANDLERS.get(type(node))
+        self.spent += 1
+        if self.spent > self.budget:
+            raise OutOfBudgetError
+        handler = self._HANDLERS.get(node.__class__)
         return handler(self, node) if handler is not None else UNKNOWN
 
     # Atoms
@@ -310,6 +312,11 @@ class Expressions(Access):
 
     _HANDLERS: dict[type[ast.AST], Callable[..., Value]] = {}
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # The methods that the last of the parts has, so that none is looked up for each node.
+        cls._HANDLERS = {kind: getattr(cls, one.__name__) for kind, one in cls._HANDLERS.items()}
+
 
 Expressions._HANDLERS = {
     ast.Constant: Expressions._constant,
@@ -321,9 +328,9 @@ Expressions._HANDLERS = {
     ast.Dict: Expressions._dict,
     ast.BinOp: Expressions._binary,
     ast.UnaryOp: Expressions._unary,
-    ast.BoolOp: lambda self, node: self._boolean(node),
+    ast.BoolOp: Expressions._boolean,
     ast.Compare: Expressions._compare,
-    ast.IfExp: lambda self, node: self._conditional(node),
+    ast.IfExp: Expressions._conditional,
     ast.NamedExpr: Expressions._walrus,
     ast.Starred: Expressions._starred,
     ast.Await: Expressions._await,
@@ -332,11 +339,11 @@ Expressions._HANDLERS = {
     ast.Lambda: Expressions._lambda,
     ast.Attribute: Expressions._attribute,
     ast.Subscript: Expressions._subscript,
-    ast.ListComp: lambda self, node: self._comprehension(node),
-    ast.SetComp: lambda self, node: self._comprehension(node),
-    ast.GeneratorExp: lambda self, node: self._comprehension(node),
-    ast.DictComp: lambda self, node: self._dict_comprehension(node),
-    ast.Call: lambda self, node: self._call(node),
+    ast.ListComp: Expressions._comprehension,
+    ast.SetComp: Expressions._comprehension,
+    ast.GeneratorExp: Expressions._comprehension,
+    ast.DictComp: Expressions._dict_comprehension,
+    ast.Call: Expressions._call,
 }
 
 

@@ -25,6 +25,7 @@ from memlint.analysis.values import (
     must_be,
 )
 from memlint.analysis.walking import walk
+from memlint.late_pattern import late_pattern
 
 GRAD_OFF = frozenset({"torch.no_grad", "torch.inference_mode"})
 GRAD_ON = frozenset({"torch.enable_grad"})
@@ -33,7 +34,9 @@ SWITCHES = GRAD_OFF | GRAD_ON | {SET_GRAD}
 # Words in the code of a decorator or a context manager that turns recording off.
 TURNING_OFF = frozenset({"no_grad", "inference_mode", "set_grad_enabled", "_set_grad_enabled"})
 # What such things are called where their code is not seen.
-MAY_TURN_OFF = re.compile(r"grad|inference|infer\b|eval|frozen|freez|predict_?mode", re.IGNORECASE)
+MAY_TURN_OFF = late_pattern(
+    r"grad|inference|infer\b|eval|frozen|freez|predict_?mode", re.IGNORECASE
+)
 SELF = "self"
 # Methods of a module that give the module itself.
 SAME_MODEL = frozenset({".to", ".cuda", ".cpu", ".float", ".half", ".bfloat16", ".eval", ".train",

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from collections.abc import Sequence as Listing
-from dataclasses import dataclass
 
 from memlint.analysis.interpreter.machine import text_of
 from memlint.analysis.values import (
@@ -21,15 +19,17 @@ from memlint.analysis.values import (
     join,
 )
 from memlint.analysis.walking import walk
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 
 POINTER, STRIDES = "memlint.pointer", "memlint.strides"
 # An array by its address (numpy's ``ctypes`` attribute is one), or its strides.
 POINTERS = frozenset({POINTER, "numpy.ctypeslib"})
 MOST_ITEMS = 32
-STRIDE_NAME = re.compile(r"stride|pitch|(?:^|_)ld[abcxyz]?$")
-_NAMING = re.compile(r"_?(?:strides?|pitch|ld)_?")
-_LENGTH = re.compile(r"(.+)\.shape\[(-?\d+)\]")
-_POINTER_AFFIX = re.compile(r"^p_|_?(?:ptrs?|pointer|tensor)$")
+STRIDE_NAME = late_pattern(r"stride|pitch|(?:^|_)ld[abcxyz]?$")
+_NAMING = late_pattern(r"_?(?:strides?|pitch|ld)_?")
+_LENGTH = late_pattern(r"(.+)\.shape\[(-?\d+)\]")
+_POINTER_AFFIX = late_pattern(r"^p_|_?(?:ptrs?|pointer|tensor)$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from memlint.analysis.events import Convolution
 from memlint.analysis.interpreter.machine import UNKNOWN, text_of
@@ -21,6 +21,7 @@ from memlint.analysis.values import (
     alternatives,
     join,
 )
+from memlint.late_dataclass import dataclass
 
 MODULE = "torch.nn.Module"
 NETWORK = "memlint.network"

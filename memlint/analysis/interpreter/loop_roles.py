@@ -10,9 +10,10 @@ from functools import lru_cache
 from memlint.analysis.events import Loop
 from memlint.analysis.last_name import last_name
 from memlint.analysis.values import Instance, Object, Site, Tensor, Unknown, Value, alternatives
+from memlint.late_pattern import late_pattern
 
 # What loaders, and iterators over their batches, are called.
-_LOADER = re.compile(
+_LOADER = late_pattern(
     r"(loaders?|dataloaders?|prefetcher|batches|minibatches|batch_iter(ator)?|data_iter(ator)?|"
     r"(train|val|valid|test|eval)_(iter|dl|gen|generator|data|batches))$|^(dl|loader)$|_dl$",
     re.IGNORECASE,
@@ -26,7 +27,7 @@ _WRAPPERS = frozenset(
     {"enumerate", "zip", "tqdm", "trange", "iter", "islice", "cycle", "chain", "track", "progress",
      "prefetch", "cuda_prefetcher", "log_every", "progress_bar", "prepare"}
 )  # fmt: skip
-_EPOCHS = re.compile(r"(^|_)(n_|num_|max_)?epochs?($|_)", re.IGNORECASE)
+_EPOCHS = late_pattern(r"(^|_)(n_|num_|max_)?epochs?($|_)", re.IGNORECASE)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 

@@ -65,7 +65,7 @@ class Machine:
         self.models: dict[Site, ModelRecord] = {}
         self.events: list[Event] = []
         self.called: dict[tuple[object, ...], Called] = {}
-        self.spent = 0
+        self.spent, self.budget = 0, BUDGET
         self.imports: set[str] = set()
 
     # Interfaces that the parts call across each other; each is defined in one of them.
@@ -83,14 +83,14 @@ class Machine:
 
     def spend(self) -> None:
         self.spent += 1
-        if self.spent > BUDGET:
+        if self.spent > self.budget:
             raise OutOfBudgetError
 
     # Names
 
     def read(self, name: str) -> Value | None:
         value = self.scope.look_up(name)
-        if isinstance(value, Alternatives) and Absent() in value.values:
+        if isinstance(value, Alternatives) and any(v.__class__ is Absent for v in value.values):
             return join(v for v in value.values if not isinstance(v, Absent))
         return value
 
@@ -159,7 +159,12 @@ class Machine:
         self.events.append(event)
 
 
+_COLLECTIONS = frozenset({Mapping, Sequence})
+
+
 def _replace_in(variables: dict[str, Value], site: Site, new: Value) -> None:
+    if _COLLECTIONS.isdisjoint(map(type, variables.values())):
+        return  # nearly always, and there may be many objects with attributes
     for name, value in variables.items():
         if isinstance(value, (Mapping, Sequence)) and value.site is site:
             variables[name] = new

@@ -18,6 +18,7 @@ from memlint.analysis.interpreter.machine import UNKNOWN, text_of
 from memlint.analysis.interpreter.state import Frame, OpenLoop
 from memlint.analysis.interpreter.statements import Statements
 from memlint.analysis.knowledge import Args, SliceValue
+from memlint.analysis.knowledge.scalars import SCALAR_FUNCTIONS
 from memlint.analysis.linear import add, linear, of_linear
 from memlint.analysis.values import (
     Class,
@@ -38,16 +39,6 @@ from memlint.analysis.values import (
 )
 from memlint.analysis.walking import walk
 
-# NumPy functions that compiled code calls on single numbers.
-_SCALAR = (
-    "abs absolute fabs sqrt cbrt square exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin "
-    "arccos arctan arctan2 sinh cosh tanh hypot sign floor ceil rint trunc round mod fmod power "
-    "isnan isinf isfinite minimum maximum fmin fmax add subtract multiply divide floor_divide "
-    "bitwise_and bitwise_or bitwise_xor left_shift right_shift logical_and logical_or logical_not "
-    "bool_ int8 int16 int32 int64 intp uint8 uint16 uint32 uint64 float16 float32 float64 "
-    "complex64 complex128 deg2rad rad2deg real imag conj ndindex arange"
-)
-SCALAR_FUNCTIONS = frozenset(_SCALAR.split())
 LOOPS = (ast.For, ast.While, ast.comprehension)
 
 

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 from memlint.analysis.events import Event, LoaderBuilt, ModelPlaced, ProgramEnd, Use
 from memlint.analysis.index import Index
-from memlint.analysis.interpreter.copies import HOST_COPIES, SWITCH, Copies
+from memlint.analysis.interpreter.copies import Copies
 from memlint.analysis.interpreter.layers import Parts
 from memlint.analysis.interpreter.machine import OutOfBudgetError, text_of
 from memlint.analysis.interpreter.records import ModelRecord
 from memlint.analysis.knowledge import Args
 from memlint.analysis.values import Class, Function, Instance, Ref, Site, Value
+from memlint.analysis.watched import HOST_COPIES, SWITCH
 from memlint.source.model import Source
 from memlint.source.project import NOTHING, Followed, Project, is_foreign, source_of
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from memlint.analysis.events import Transfer, Use
 from memlint.analysis.values import Value, join
+from memlint.late_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from memlint.analysis.events import (
     Access,
@@ -16,6 +16,7 @@ from memlint.analysis.events import (
     Workers,
 )
 from memlint.analysis.values import Absent, Function, Instance, Site, Value, join
+from memlint.late_dataclass import dataclass
 
 Variables = dict[str, Value]
 
@@ -84,15 +85,23 @@ def merge(states: list[Variables | None]) -> Variables | None:
         return None
     if len(live) == 1:
         return live[0]
-    first = live[0]
+    first, *others = live
     merged: Variables = {}
-    for name in dict.fromkeys(name for state in live for name in state):
-        value = first.get(name)
-        if value is not None and all(state.get(name) is value for state in live):
-            merged[name] = value
+    for name, value in first.items():
+        for state in others:
+            if state.get(name) is not value:
+                merged[name] = join([state.get(name, _ABSENT) for state in live])
+                break
         else:
-            merged[name] = join(state.get(name, Absent()) for state in live)
+            merged[name] = value
+    for state in others:
+        for name in state:
+            if name not in merged:
+                merged[name] = join([one.get(name, _ABSENT) for one in live])
     return merged
+
+
+_ABSENT = Absent()
 
 
 @dataclass(slots=True)

@@ -120,6 +120,13 @@ class Statements(Branches):
 
     _STATEMENTS: dict[type[ast.AST], Callable[..., None]] = {}
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # The methods that the last of the parts has, so that none is looked up for each node.
+        cls._STATEMENTS = {
+            kind: getattr(cls, one.__name__) for kind, one in cls._STATEMENTS.items()
+        }
+
     bases: dict[int, list[Value]]
     class_traits: dict[int, list[Value]]
     members: dict[int, Variables]
@@ -141,7 +148,7 @@ Statements._STATEMENTS = {
     ast.AnnAssign: Statements._annotated,
     ast.AugAssign: Statements._augmented,
     ast.Delete: Statements._delete,
-    ast.Return: lambda self, node: self._return(node),
+    ast.Return: Statements._return,
     ast.Raise: Statements._raise,
     ast.Assert: Statements._assert,
     ast.Global: Statements._globals,
@@ -158,9 +165,9 @@ Statements._STATEMENTS = {
     ast.ImportFrom: Statements._import_from,
     ast.Break: Statements._break,
     ast.Continue: Statements._continue,
-    ast.For: lambda self, node: self._for(node),
-    ast.AsyncFor: lambda self, node: self._for(node),
-    ast.While: lambda self, node: self._while(node),
+    ast.For: Statements._for,
+    ast.AsyncFor: Statements._for,
+    ast.While: Statements._while,
 }
 if hasattr(ast, "TryStar"):
     Statements._STATEMENTS[ast.TryStar] = Statements._try

@@ -9,18 +9,19 @@ from weakref import WeakKeyDictionary
 from memlint.analysis.last_name import last_name
 from memlint.analysis.values import Value, alternatives, made_of
 from memlint.analysis.walking import walk
+from memlint.late_pattern import late_pattern
 
 # What a predicate or a flag is called that is true now and then.
-NOW_AND_THEN = re.compile(
+NOW_AND_THEN = late_pattern(
     r"(^|_)(every|interval|freq|frequency|period|periodic|cadence|sync_gradients|debug|verbose)($|_)"
     r"|(^|_)(should|time_to|do|is|to|need|needs)_(log|print|eval|evaluate|validate|save|report|"
     r"checkpoint|display|plot|flush|sync|sample|summarize|write|record|dump)",
     re.IGNORECASE,
 )
-LAST = re.compile(r"(^|_)(last|final|first|end|done|finished|warmup)($|_)", re.IGNORECASE)
+LAST = late_pattern(r"(^|_)(last|final|first|end|done|finished|warmup)($|_)", re.IGNORECASE)
 DEPTH = 6
 # Calls that tell one process of several apart, or ask how the program was started.
-_ASKS = re.compile(r"(^|_)(rank|main|master|primary|leader|zero|available|initialized)($|_)")
+_ASKS = late_pattern(r"(^|_)(rank|main|master|primary|leader|zero|available|initialized)($|_)")
 
 
 def throttles(test: ast.expr, value: Value) -> bool | None:

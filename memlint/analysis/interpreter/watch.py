@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from operator import is_
 
 from memlint.analysis.events import Called, Context, Enclosing
 from memlint.analysis.interpreter.autograd import Autograd, with_places
@@ -146,7 +147,25 @@ class Watch(Autograd):
 
     # Under what an operation runs
 
+    # The last context that was told, and what it was told of.
+    last_context: tuple[tuple[object, ...], Context] | None = None
+
     def context(self) -> Context:
+        frame, loaders = self.frame, len(self.loaders)
+        loops = frame.loops
+        # While a function runs, nothing of those that it was called through changes but these.
+        state = (
+            frame, loops[-1] if loops else None, len(loops), frame.conditions, frame.throttles,
+            frame.varied, frame.contexts, frame.grad, self.grad_set, len(self.stack), loaders,
+        )  # fmt: skip
+        last = self.last_context
+        if last is not None and all(map(is_, last[0], state)):
+            return last[1]
+        found = self._context()
+        self.last_context = state, found
+        return found
+
+    def _context(self) -> Context:
         frames = self.stack
         loops: list[Enclosing] = []
         rare = conditional = varied = False

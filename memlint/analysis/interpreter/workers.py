@@ -12,6 +12,7 @@ from memlint.analysis.interpreter.calls import facts_of
 from memlint.analysis.interpreter.compiled import NUMBA, Compilation
 from memlint.analysis.interpreter.machine import UNKNOWN, text_of
 from memlint.analysis.knowledge import Args
+from memlint.analysis.knowledge.workers import POOLS
 from memlint.analysis.linear import symbol_value
 from memlint.analysis.values import (
     Bound,
@@ -32,14 +33,6 @@ from memlint.analysis.values import (
 )
 from memlint.analysis.walking import walk
 
-POOLS = {
-    "concurrent.futures.ThreadPoolExecutor": "thread",
-    "concurrent.futures.ProcessPoolExecutor": "process",
-    "multiprocessing.pool.ThreadPool": "thread",
-    "multiprocessing.dummy.Pool": "thread",
-    "multiprocessing.Pool": "process",
-    "torch.multiprocessing.Pool": "process",
-}
 STARTERS = {
     "threading.Thread": "thread",
     "multiprocessing.Process": "process",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from memlint.analysis.values import (
     Alternatives,
     Const,
@@ -14,6 +12,7 @@ from memlint.analysis.values import (
     Unknown,
     Value,
 )
+from memlint.late_pattern import late_pattern
 
 _SAME = {
     "half": "float16",
@@ -82,7 +81,7 @@ ITEMSIZE = {
 }
 """Bytes of one element, by dtype."""
 
-_DEVICE = re.compile(r"^(cuda|cpu|mps|xpu|meta|hpu|npu|tpu|xla|privateuseone)(:|$)")
+_DEVICE = late_pattern(r"^(cuda|cpu|mps|xpu|meta|hpu|npu|tpu|xla|privateuseone)(:|$)")
 
 
 def dtype_of(value: Value) -> str | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from memlint.analysis.values import Absent, Const, Sequence, Site, Tensor, Value
+from memlint.late_dataclass import dataclass
 
 _ABSENT = Const(None)
 
@@ -99,7 +100,9 @@ class Row:
 
     def apply(self, call: Call) -> Value | None:
         """The result of a call."""
-        return self.transfer(replace(call, options=self.options))
+        return self.transfer(
+            Call(call.name, call.lib, call.args, call.node, call.site, self.options)
+        )
 
 
 Table: TypeAlias = dict[str, Row]

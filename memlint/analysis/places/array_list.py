@@ -11,10 +11,11 @@ from memlint.analysis.imported_names import full_name
 from memlint.analysis.knowledge.array_makers import SEVERAL
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk
 from memlint.analysis.walking import as_module, nodes_of, walk
+from memlint.late_pattern import late_pattern
 
 # Where arrays of NumPy come from.
-ARRAYS = re.compile(r"\bnp\.|numpy|imread|\bcv2\.|toarray|get_fdata")
-_MAKER = re.compile(r"(?:tensor|as_tensor|asarray|(?:Float|Double|Long|Int|Short|Byte)?Tensor)$")
+ARRAYS = late_pattern(r"\bnp\.|numpy|imread|\bcv2\.|toarray|get_fdata")
+_MAKER = late_pattern(r"(?:tensor|as_tensor|asarray|(?:Float|Double|Long|Int|Short|Byte)?Tensor)$")
 _MODULES = frozenset({"np", "numpy", "cv2", "scipy", "sp", "skimage", "imageio"})
 _ARRAY_METHODS = frozenset({"numpy", "toarray", "get_fdata", "imread"})
 _SEVERAL = frozenset(name.rpartition(".")[2] for name in SEVERAL)

@@ -15,7 +15,7 @@ from memlint.analysis.evaluation import (
     MEASURING,
     TESTING,
 )
-from memlint.analysis.interpreter.autograd import NETWORK_NAME, RUNNING
+from memlint.analysis.knowledge.networks import NETWORK_NAME, RUNNING
 from memlint.analysis.last_name import last_name
 from memlint.analysis.leading_names import (
     UNNAMED,
@@ -28,6 +28,7 @@ from memlint.analysis.leading_names import (
 from memlint.analysis.steps import STEP_HOOKS
 from memlint.analysis.uses import dotted
 from memlint.analysis.walking import nodes_of, walk
+from memlint.late_pattern import late_pattern
 
 EVALUATING = (".eval()", ".train(False", ".train(mode=False")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -35,15 +36,15 @@ _LOOPS = (
     ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
 )  # fmt: skip
 _NUMBERS = frozenset({"float", "int", "print", "len"})
-_IMPORTED = re.compile(
+_IMPORTED = late_pattern(
     r"^[ \t]*(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+(?:\(([^)]*)\)|([^\n(]*))", re.MULTILINE
 )
 _OF_MODULES = (".eval(", ".train(", ".parameters(", ".named_parameters(")
-_OWNER = re.compile(r"(\w+)(?:\[[^\]\n]*\])?$")
-_EVALUATED = re.compile(r"\.eval\(\)|\.train\((?:mode=)?False")
-_BOUND = re.compile(r"(\w+)[ \t]*(?::[^=\n]+)?=(?!=)")
+_OWNER = late_pattern(r"(\w+)(?:\[[^\]\n]*\])?$")
+_EVALUATED = late_pattern(r"\.eval\(\)|\.train\((?:mode=)?False")
+_BOUND = late_pattern(r"(\w+)[ \t]*(?::[^=\n]+)?=(?!=)")
 # What a class keeps as an attribute, and its methods.
-_OWN = re.compile(r"\bself\.(\w+)[ \t]*(?::[^=\n]+)?=(?!=)|\bdef[ \t]+(\w+)\([ \t]*self\b")
+_OWN = late_pattern(r"\bself\.(\w+)[ \t]*(?::[^=\n]+)?=(?!=)|\bdef[ \t]+(\w+)\([ \t]*self\b")
 _NO_RUNS = frozenset({"eval", "train", "to", "cuda", "parameters", "named_parameters", "cpu"})
 # So far behind a name, at most, what it is bound to is put into evaluation mode.
 _NEAR = 600

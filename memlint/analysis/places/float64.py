@@ -18,6 +18,7 @@ from memlint.analysis.last_name import last_name
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk
 from memlint.analysis.uses import Uses
 from memlint.analysis.walking import as_module, nodes_of, walk
+from memlint.late_pattern import late_pattern
 
 _TENSOR_MAKERS = frozenset({"from_numpy", "tensor", "as_tensor", "asarray"})
 _PICTURES = frozenset({"open", "imread", "imdecode", "cvtColor"})
@@ -29,7 +30,7 @@ _SOURCES = (
     | {"full", "arange"}
     | _STRONG
 )
-_SOURCE = re.compile(rf"\b(?:{'|'.join(sorted(_SOURCES | _ARRAYS))})\s*\(")
+_SOURCE = late_pattern(rf"\b(?:{'|'.join(sorted(_SOURCES | _ARRAYS))})\s*\(")
 _OTHER_MODULES = frozenset({"torch", "th", "math", "F", "tf", "jnp", "jax"})
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _NO_ARRAYS = frozenset({"shape", "ndim", "dtype", "size", "len", "range", "item", "tolist"})

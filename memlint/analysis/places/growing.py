@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 from memlint.analysis.accumulation import (
@@ -28,11 +27,13 @@ from memlint.analysis.accumulation import (
 from memlint.analysis.carried import Flow, How, Outcome, Seed, grown
 from memlint.analysis.last_name import last_name
 from memlint.analysis.walking import children, nodes_of, walk
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 
 _NAMES = r"cat|concat|concatenate|[hvd]stack|row_stack|column_stack"
-_JOIN = re.compile(rf"\b(?:{_NAMES})\b|\b[rc]_\s*\[|import\b.*\b(?:append|r_|c_)\b")
-_JOIN_NAME = re.compile(rf"(?:{_NAMES}|append|r_|c_)$")
-_ALIAS = re.compile(
+_JOIN = late_pattern(rf"\b(?:{_NAMES})\b|\b[rc]_\s*\[|import\b.*\b(?:append|r_|c_)\b")
+_JOIN_NAME = late_pattern(rf"(?:{_NAMES}|append|r_|c_)$")
+_ALIAS = late_pattern(
     rf"\b(?:{_NAMES}|append|r_|c_) as (\w+)|"
     rf"\b(\w+) *= *(?:(?:functools\.)?partial\( *)?(?:\w+\.)+(?:{_NAMES}|append|r_|c_) *"
     r"(?:,.*\) *)?(?:#.*)?$",

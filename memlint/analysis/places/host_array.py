@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
-import re
 from functools import lru_cache
 
 from memlint.analysis.last_name import last_name
 from memlint.analysis.walking import nodes_of
+from memlint.late_pattern import late_pattern
 
 # ``kernel[blocks, threads](x)``, and ``launch = kernel[blocks, threads]``.
-LAUNCH = re.compile(r"\](?:\s|\\\n)*\(|=[ \t]*[\w.]+\[")
-_CONFIGURED = re.compile(r"(\w+)[ \t]*(?::[^=\n]+)?=[ \t]*[\w.]+\[")
+LAUNCH = late_pattern(r"\](?:\s|\\\n)*\(|=[ \t]*[\w.]+\[")
+_CONFIGURED = late_pattern(r"(\w+)[ \t]*(?::[^=\n]+)?=[ \t]*[\w.]+\[")
 
 
 def may_launch(function: ast.AST, around: str, source: str) -> bool:

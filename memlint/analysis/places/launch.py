@@ -7,16 +7,17 @@ import re
 
 from memlint.analysis.changes import called_name
 from memlint.analysis.walking import nodes_of
+from memlint.late_pattern import late_pattern
 
 # What brings kernels and foreign functions into a source: how they are called is open then.
 LIBRARIES = (
     "triton", "RawKernel", "RawModule", "ctypes", "dlopen", "cpp_extension", "torch.ops",
 )  # fmt: skip
-_COLLECTIVE = re.compile(
+_COLLECTIVE = late_pattern(
     r"(?:all_reduce|all_gather|all_to_all|reduce_scatter|broadcast|reduce|gather|scatter)"
     r"(?:_into_tensor|_tensor|_single|_coalesced)?$"
 )
-_GRID = re.compile(r"grid|block|launch", re.IGNORECASE)
+_GRID = late_pattern(r"grid|block|launch", re.IGNORECASE)
 
 
 def may_launch(function: ast.AST, around: str, source: str) -> bool:

@@ -9,21 +9,22 @@ from functools import lru_cache
 from memlint.analysis.files import STREAM_NAMES
 from memlint.analysis.marks import path_of
 from memlint.analysis.walking import nodes_of, walk
+from memlint.late_pattern import late_pattern
 
-LOAD = re.compile(r"\bload\b")
+LOAD = late_pattern(r"\bload\b")
 # What is kept beside the weights and is small.
-SMALL = re.compile(
+SMALL = late_pattern(
     r"(sched|scaler|rng|sampler|vocab|tokenizer|training_args|trainer_state|config|hparams|stats|"
     r"meta|label|index|split)\w*(\.\w+)?$",
     re.IGNORECASE,
 )
-SAMPLES = re.compile(r"(Dataset|DataModule|Datapipe|IterDataPipe)$", re.IGNORECASE)
-_TORCH = re.compile(r"\bimport\s+torch\s+as\s+(\w+)")
-_OTHER_NAMES = re.compile(
+SAMPLES = late_pattern(r"(Dataset|DataModule|Datapipe|IterDataPipe)$", re.IGNORECASE)
+_TORCH = late_pattern(r"\bimport\s+torch\s+as\s+(\w+)")
+_OTHER_NAMES = late_pattern(
     r"\bload\s+as\s+(\w+)|\b(\w+)\s*=[^=\n]*\b\w+(?:\.serialization)?\.load\b(?!\s*\()"
 )
-_FROM_TORCH = re.compile(r"\bfrom\s+torch(?:\.serialization)?\s+import\b[^\n]*\bload\b")
-_CLASS = re.compile(r"[ \t]*(?:@[^\n]*\n[ \t]*)*class (\w+)(?:\(([^)]*)\))?")
+_FROM_TORCH = late_pattern(r"\bfrom\s+torch(?:\.serialization)?\s+import\b[^\n]*\bload\b")
+_CLASS = late_pattern(r"[ \t]*(?:@[^\n]*\n[ \t]*)*class (\w+)(?:\(([^)]*)\))?")
 
 
 def may_load(function: ast.AST, around: str, source: str) -> bool:

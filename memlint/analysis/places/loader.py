@@ -9,13 +9,14 @@ from collections.abc import Iterable
 from memlint.analysis.last_name import last_name
 from memlint.analysis.leading_names import code_of
 from memlint.analysis.walking import walk
+from memlint.late_pattern import late_pattern
 
 PIN = "pin_memory"
 DEVICE = "pin_memory_device"
 # What a batch that cannot be pinned comes from, or an argument that has no effect.
-UNPINNED = re.compile(rf"{DEVICE}|collate|batch_size['\"]?\s*[=:]\s*None|\.{PIN}\(\s*[^)\s]")
+UNPINNED = late_pattern(rf"{DEVICE}|collate|batch_size['\"]?\s*[=:]\s*None|\.{PIN}\(\s*[^)\s]")
 # What else takes ``pin_memory``.
-_FACTORY = re.compile(
+_FACTORY = late_pattern(
     r"^(?:empty|zeros|ones|full|rand|randn|randint|randperm|tensor|arange|eye|linspace)"
     r"(?:_like|_strided)?$|^new_"
 )

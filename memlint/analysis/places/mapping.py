@@ -12,17 +12,18 @@ from memlint.analysis.definitions_text import CALLED_AS_OBJECT, definitions
 from memlint.analysis.last_name import last_name
 from memlint.analysis.marks import path_of
 from memlint.analysis.walking import nodes_of, walk
+from memlint.late_pattern import late_pattern
 
 _MAPPERS = frozenset({"memmap", "open_memmap"})
 _READING = frozenset({"r", "c", "readonly", "copyonwrite"})
-_MAPPER_ALIAS = re.compile(r"\b(?:memmap|open_memmap) as (\w+)")
-_ALIAS = re.compile(r"\b(?:memmap|open_memmap|load) as (\w+)")
-_COPY = re.compile(r"\.(?:astype|copy|tolist)\(|\b(?:array|copy|tensor|Tensor|FloatTensor)\(")
-_STREAM = re.compile(
+_MAPPER_ALIAS = late_pattern(r"\b(?:memmap|open_memmap) as (\w+)")
+_ALIAS = late_pattern(r"\b(?:memmap|open_memmap|load) as (\w+)")
+_COPY = late_pattern(r"\.(?:astype|copy|tolist)\(|\b(?:array|copy|tensor|Tensor|FloatTensor)\(")
+_STREAM = late_pattern(
     r"\b(?:open|BytesIO|BufferedReader|read|getbuffer|getvalue|extractfile|urlopen|GzipFile|"
     r"TemporaryFile|NamedTemporaryFile|SpooledTemporaryFile|FileIO|makefile|open_binary)\("
 )
-_ARCHIVE = re.compile(r"\.npz\b")
+_ARCHIVE = late_pattern(r"\.npz\b")
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 

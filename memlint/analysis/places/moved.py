@@ -20,9 +20,10 @@ from memlint.analysis.leading_names import (
 )
 from memlint.analysis.walking import nodes_of
 from memlint.analysis.widening import CAST_METHODS, ELEMENTWISE_METHODS
+from memlint.late_pattern import late_pattern
 
 _MOVES = frozenset({"to", "cuda", "type_as", "type"})
-_DTYPES = re.compile(
+_DTYPES = late_pattern(
     r"^(?:u?int\d*|long|short|b?float\d*|half|double|bool|byte|dtype|complex\d*|\w*_dtype|dtype_\w*|"
     r"float8\w*)$"
 )
@@ -30,13 +31,13 @@ _DTYPE_NAMES = frozenset(
     {"float", "double", "long", "int", "half", "bool", "float16", "float32", "float64", "int8",
      "int16", "int32", "int64", "uint8", "bfloat16"}
 )  # fmt: skip
-_WORD = re.compile(r"\w+")
-_BOUND_TO_DTYPE = re.compile(
+_WORD = late_pattern(r"\w+")
+_BOUND_TO_DTYPE = late_pattern(
     rf"(\w+)[ \t]*(?::[^=\n]+)?=[ \t]*(?:\w+\.)*(?:{'|'.join(_DTYPE_NAMES)})\b(?!\()"
 )
 _DEFAULTS = ("set_default_device", "set_default_tensor_type")
 _FACTORIES = frozenset(name.rpartition(".")[2] for name in FACTORIES)
-_ALIASES = re.compile(
+_ALIASES = late_pattern(
     rf"\b(?:{'|'.join(_FACTORIES)}) as (\w+)|"
     rf"\b(\w+) *= *(?:\w+\.)+(?:{'|'.join(_FACTORIES)}) *(?:#.*)?$",
     re.MULTILINE,
@@ -46,7 +47,7 @@ _READERS = frozenset(name.rpartition(".")[2] for name in READERS)
 _TO_ARRAY = frozenset(name.rpartition(".")[2] for name in TO_ARRAY)
 _NARROW_METHODS = frozenset({"bool", "byte", "short", "half", "char", "int"})
 # What makes narrow arrays: of pixels, indices, flags.
-_MADE_NARROW = re.compile(
+_MADE_NARROW = late_pattern(
     r"u?int8|int16|int32|dtype=(?:torch\.|np\.)?(?:float16|half|bool)|imread|imdecode|read_image|"
     r"decode_(?:image|jpeg|png)|Image\.open|\.(?:bool|half|short)\(\)|ByteTensor"
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -12,12 +11,13 @@ from memlint.analysis.one_hot import SAME
 from memlint.analysis.paths import names_in
 from memlint.analysis.uses import Use, Uses
 from memlint.analysis.walking import as_module, nodes_of
+from memlint.late_pattern import late_pattern
 
 _PRODUCTS = frozenset({"matmul", "mm", "dot", "linear", "einsum"})
 _IDENTITIES = frozenset({"eye", "identity"})
 _LIBRARIES = frozenset({"torch", "np", "numpy", "F", "nn", "jnp", "scipy"})
 _LEAVES = frozenset({"returned", "yielded", "stored", "contained", "captured", "updated"})
-_ALIAS = re.compile(r"\bone_hot as (\w+)")
+_ALIAS = late_pattern(r"\bone_hot as (\w+)")
 
 
 def may_multiply(function: ast.AST, around: str, source: str) -> bool:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from memlint.analysis.last_name import last_name
 from memlint.analysis.pairwise import COLUMNS, REDUCTIONS
 from memlint.analysis.walking import nodes_of
+from memlint.late_pattern import late_pattern
 
-NEW_AXIS = re.compile(r"[\[,]\s*None\s*[,\]]|newaxis|unsqueeze|expand_dims")
+NEW_AXIS = late_pattern(r"[\[,]\s*None\s*[,\]]|newaxis|unsqueeze|expand_dims")
 """What gives an array an axis of its own."""
-DIFFERENCE = re.compile(r"[\w)\]]\s*-\s*[\w(\[]|\bsub(?:tract)?\b")
+DIFFERENCE = late_pattern(r"[\w)\]]\s*-\s*[\w(\[]|\bsub(?:tract)?\b")
 """What subtracts."""
 
 

@@ -7,23 +7,23 @@ format only if the program makes row-major copies by name.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 
 from memlint.analysis.changes import called_name
 from memlint.analysis.uses import Use, Uses
 from memlint.analysis.walking import as_module, nodes_of
+from memlint.late_pattern import late_pattern
 from memlint.rule import Word, occurs
 
 PERMUTED: frozenset[Word] = frozenset(
     {
-        re.compile(r"permute\(\s*\(?\s*(0|-4), *(3|-1), *(1|-3), *(2|-2)\b"),
-        re.compile(r"permute\(\s*\(?\s*0, *4, *1, *2, *3\b"),
-        re.compile(r"move(dim|axis)\(\s*(-1|3|4), *1\b"),
+        late_pattern(r"permute\(\s*\(?\s*(0|-4), *(3|-1), *(1|-3), *(2|-2)\b"),
+        late_pattern(r"permute\(\s*\(?\s*0, *4, *1, *2, *3\b"),
+        late_pattern(r"move(dim|axis)\(\s*(-1|3|4), *1\b"),
     }
 )
-_BACK = re.compile(
+_BACK = late_pattern(
     r"permute\(\(?(0|-4), (2|-2), (3|-1), (1|-3)\b|permute\(\(?0, 2, 3, 4, 1\b|"
     r"move(dim|axis)\(1, (-1|3|4)\b"
 )
@@ -35,8 +35,8 @@ _LOSING = frozenset(
 )
 _IN_FORMAT = frozenset({"to", "clone"})
 _SHAPING = frozenset({"view", "reshape"})
-_NAMED = re.compile(r"(?<!legacy_)\bcontiguous_format")
-_MOVING = re.compile(r"(?:transpose|permute|movedim|moveaxis|swapaxes|t)\(")
+_NAMED = late_pattern(r"(?<!legacy_)\bcontiguous_format")
+_MOVING = late_pattern(r"(?:transpose|permute|movedim|moveaxis|swapaxes|t)\(")
 # So far before a copy the axes are moved that it copies.
 _NEAR = 120
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div)

@@ -11,12 +11,13 @@ from memlint.analysis.last_name import last_name
 from memlint.analysis.leading_names import called_otherwise, leading_to
 from memlint.analysis.steps import STEP_HOOKS
 from memlint.analysis.walking import nodes_of, walk
+from memlint.late_pattern import late_pattern
 
 _LOOPS = (
     ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
 )  # fmt: skip
-_EMPTYING = re.compile(r"empty_cache|free_all_blocks")
-_RETAINING = re.compile(r"retain_graph")
+_EMPTYING = late_pattern(r"empty_cache|free_all_blocks")
+_RETAINING = late_pattern(r"retain_graph")
 
 
 def may_empty_caches(function: ast.AST, around: str, source: str) -> bool:

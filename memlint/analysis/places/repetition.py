@@ -14,12 +14,13 @@ from memlint.analysis.broadcast_uses import read_only_by_broadcast
 from memlint.analysis.knowledge.broadcasting import CASTS
 from memlint.analysis.uses import Uses
 from memlint.analysis.walking import as_module, nodes_of
+from memlint.late_pattern import late_pattern
 
 COPYING = frozenset({"repeat", "tile", "repeat_interleave"})
 _VIEWS = frozenset({"expand", "expand_as", "broadcast_to"})
 _MODULES = frozenset({"np", "numpy", "torch", "th", "cp"})
-_ALIASED = re.compile(r"(?:repeat|tile|interleave)(?: as | *(?:#.*)?$)", re.MULTILINE)
-_ALIASES = re.compile(
+_ALIASED = late_pattern(r"(?:repeat|tile|interleave)(?: as | *(?:#.*)?$)", re.MULTILINE)
+_ALIASES = late_pattern(
     r"\b(?:repeat|tile|repeat_interleave) as (\w+)|"
     r"\b(\w+) *= *(?:\w+\.)+(?:repeat|tile|repeat_interleave) *(?:#.*)?$",
     re.MULTILINE,

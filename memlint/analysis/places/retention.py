@@ -4,7 +4,6 @@ a sieve."""
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -17,15 +16,16 @@ from memlint.analysis.places.moved import Bindings
 from memlint.analysis.retention import GROWING, LOOPS
 from memlint.analysis.values import OUTSIDE_GRAPHS
 from memlint.analysis.walking import children, nodes_of, walk
+from memlint.late_pattern import late_pattern
 
-NAMED = re.compile(
+NAMED = late_pattern(
     r"def (\w+_)?(eval|evaluate|evaluation|valid|validate|validation|val)(_\w+)?\(|"
     r"def (\w+_)?test\("
 )
 _WALKS = frozenset({"backward", "manual_backward", "grad"})
-_WALKING = re.compile(r"(?<!def )\b(?:(?:manual_)?backward|grad)\s*\(")
+_WALKING = late_pattern(r"(?<!def )\b(?:(?:manual_)?backward|grad)\s*\(")
 _GROWING = frozenset(name[1:] for name in GROWING)
-_KEEPING = re.compile(
+_KEEPING = late_pattern(
     rf"[+-]=|\.(?:{'|'.join(sorted(_GROWING))})\(|(\b[\w.]+) = \1 [+-]|\] = |= [^=\n]* [+-] "
 )
 _NUMBERS = frozenset(

@@ -14,12 +14,13 @@ from memlint.analysis.last_name import last_name
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk, path_of
 from memlint.analysis.parts import ON_HOST, SAME, SPLITS, TENSOR_METHODS
 from memlint.analysis.walking import as_module, nodes_of, walk
+from memlint.late_pattern import late_pattern
 
 SENDING = ("put", "put_nowait", "send")
 WRITING = ("save", "dump", "dumps")
 _MODULES = frozenset({"torch", "th", "pickle", "cloudpickle", "dill"})
-_ALIAS = re.compile(rf"\b(?:{'|'.join(WRITING)}|torch|pickle|cloudpickle|dill) as (\w+)")
-_FROM = re.compile(r"\bfrom (?:torch|pickle|cloudpickle|dill)\b[^\n]*\bimport\b")
+_ALIAS = late_pattern(rf"\b(?:{'|'.join(WRITING)}|torch|pickle|cloudpickle|dill) as (\w+)")
+_FROM = late_pattern(r"\bfrom (?:torch|pickle|cloudpickle|dill)\b[^\n]*\bimport\b")
 _LIBRARY = frozenset({"torch", "th", "F"})
 _SPLITS = frozenset(name.rpartition(".")[2] for name in SPLITS)
 _SAME = frozenset(name.rpartition(".")[2] for name in SAME | ON_HOST)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -12,13 +11,14 @@ from memlint.analysis.looped_text import called_in_loops
 from memlint.analysis.paths import names_in
 from memlint.analysis.surroundings import LOOPS
 from memlint.analysis.walking import children, nodes_of, walk
+from memlint.late_pattern import late_pattern
 
 # Loops whose iterations workers share out, and methods that these run without being named.
 _PARALLEL = ("prange", "pndindex")
 _UNNAMED = frozenset({"run", "__call__"})
-_HANDED = re.compile(r"(?:[=(,\[:]|\breturn\b)\s*(?:\w+\.)*(\w+)\s*(?=[,)\n\]}])")
-_LAMBDA = re.compile(r"lambda[^\n]*")
-_CALLED = re.compile(r"\b(\w+)\(")
+_HANDED = late_pattern(r"(?:[=(,\[:]|\breturn\b)\s*(?:\w+\.)*(\w+)\s*(?=[,)\n\]}])")
+_LAMBDA = late_pattern(r"lambda[^\n]*")
+_CALLED = late_pattern(r"\b(\w+)\(")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -119,6 +119,6 @@ def _varying_in(loop: ast.AST) -> set[str]:
 
 
 def _varies(value: ast.expr, varying: set[str]) -> bool:
-    if any(isinstance(one, (ast.Call, ast.Subscript)) for one in ast.walk(value)):
+    if any(isinstance(one, (ast.Call, ast.Subscript)) for one in walk(value)):
         return "thread" not in ast.unparse(value)
     return not varying.isdisjoint(names_in(value))

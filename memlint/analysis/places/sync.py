@@ -22,15 +22,16 @@ from memlint.analysis.leading_names import (
 )
 from memlint.analysis.uses import dotted
 from memlint.analysis.walking import nodes_of, walk
+from memlint.late_pattern import late_pattern
 
 _TRAINS = frozenset({"backward", "manual_backward", "zero_grad"})
-TRAINING_CALL = re.compile(r"(?<!def )\b(?:manual_backward|backward|zero_grad)\s*\(")
+TRAINING_CALL = late_pattern(r"(?<!def )\b(?:manual_backward|backward|zero_grad)\s*\(")
 _TEXTS = frozenset({"print", "str", "format"})
 _NUMBERS = frozenset({"float", "int", "bool"})
 _METHODS = frozenset({"item", "tolist", "cpu"})
-_PARAMETERS = re.compile(r"\(([^)]*)\)")
+_PARAMETERS = late_pattern(r"\(([^)]*)\)")
 # What is read as a whole, up to its views.
-_READ_NAME = re.compile(
+_READ_NAME = late_pattern(
     r"\b(\w+)(?:\.\w+(?:\([^()]*\))?|\[[^\]\n]*\])*\.(?:item|tolist|cpu)\(|"
     r"\b(?:float|int|bool)\(\s*(\w+)"
 )
@@ -39,7 +40,7 @@ _DEVICES = (
     "cuda", "CUDA", "gpu", "GPU", "ccelerat", "Fabric", "lightning", "Trainer", "ignite", "rank",
     "RANK",
 )  # fmt: skip
-_NUMBERED = re.compile(r"(?:\.to\(|device\s*=)\s*\d")
+_NUMBERED = late_pattern(r"(?:\.to\(|device\s*=)\s*\d")
 _VIEWS = frozenset(
     {"squeeze", "view", "reshape", "flatten", "detach", "float", "long", "int", "to", "contiguous",
      "unsqueeze", "mean", "sum", "max", "min", "argmax", "norm", "abs", "softmax", "sigmoid",

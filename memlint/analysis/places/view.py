@@ -18,12 +18,13 @@ from memlint.analysis.definitions_text import (
 from memlint.analysis.imported_names import full_name
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk
 from memlint.analysis.walking import as_module, walk
+from memlint.late_pattern import late_pattern
 
 TRANSPOSING = frozenset(
     {"transpose", "permute", "t", "T", "mT", "H", "mH", "movedim", "moveaxis", "swapaxes",
      "swapdims", "rearrange", "einsum", "adjoint"}
 )  # fmt: skip
-_WORD = re.compile(
+_WORD = late_pattern(
     rf"\b(?:{'|'.join(sorted(one for one in TRANSPOSING if len(one) > 2))})\b|\.(?:t|T|mT|H|mH)\b"
 )
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -35,7 +36,7 @@ _DENSE = frozenset(
      "item", "size", "dim", "numel", "tolist", "len", "range", "int", "isinstance", "print"}
 )  # fmt: skip
 _NUMBERS = frozenset({"shape", "ndim", "dtype", "device", "size"})
-_LIBRARY = re.compile(r"(?:torch|th|F|np|numpy|math|nn)\b")
+_LIBRARY = late_pattern(r"(?:torch|th|F|np|numpy|math|nn)\b")
 _EXCHANGED = "exchanged"
 _CALLED = "called:"
 

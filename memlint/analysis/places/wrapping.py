@@ -4,12 +4,12 @@ sieve."""
 from __future__ import annotations
 
 import ast
-import re
 
 from memlint.analysis.walking import children, nodes_of
+from memlint.late_pattern import late_pattern
 
 WRAPPING = frozenset({"DataParallel", "data_parallel"})
-_ALIASED = re.compile(r"\b(?:DataParallel|data_parallel) as \w")
+_ALIASED = late_pattern(r"\b(?:DataParallel|data_parallel) as \w")
 # What only asks whether a model is wrapped.
 _ASKING = frozenset({"isinstance", "issubclass", "hasattr"})
 

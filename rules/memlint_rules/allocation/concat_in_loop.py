@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ from memlint.analysis.uses import uses_in
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, Needs, Rule
 from memlint.tracer.operands import megabytes
 from memlint.tracer.records import Growth
@@ -29,7 +29,7 @@ JOINING = {
     "pandas": ("concat",),
 }  # fmt: skip
 # What tokens that are decoded one by one, and the keys and values kept of them, are called.
-DECODED = re.compile(
+DECODED = late_pattern(
     r"(^|_)(k|v|kv|keys?|values?|past|cache|ids?|idx|tokens?|generated|decoded|prompts?|"
     r"input_ids|decoder_input_ids|ys|tgt|toks?)(\d*|_cache|_states?|\[.*)$|cache|past_key"
 )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
 from memlint.analysis.values import Absent, Const, must_be
 from memlint.findings import Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, Needs, Rule
 
 BACKWARD = frozenset({".backward", "torch.autograd.backward"})
@@ -16,8 +16,8 @@ HELP = (
     "use `torch.autograd.grad(loss, parameters, create_graph=True)`, which stores nothing in "
     "`.grad`, or set `.grad` of all parameters to `None` once the gradients have been used"
 )
-CLEARING = re.compile(r"zero_grad|zero_grads|clear_grad|reset_grad|\.grad\s*=\s*None")
-STEP = re.compile(r"(^|_)(step|update|train|fit|learn|optimi[sz]e|backward|iteration)(_|$)")
+CLEARING = late_pattern(r"zero_grad|zero_grads|clear_grad|reset_grad|\.grad\s*=\s*None")
+STEP = late_pattern(r"(^|_)(step|update|train|fit|learn|optimi[sz]e|backward|iteration)(_|$)")
 
 
 class CreateGraphBackward(Rule):
@@ -94,7 +94,7 @@ class CreateGraphBackward(Rule):
     needs = Needs(
         {"create_graph"},
         {"backward"},
-        units=[{re.compile(r"create_graph\s*=")}, {"backward"}],
+        units=[{late_pattern(r"create_graph\s*=")}, {"backward"}],
     )
 
     def check_start(self, program: ProgramStart) -> Iterator[Draft]:
@@ -129,7 +129,7 @@ class CreateGraphBackward(Rule):
         loops = [one.loop.node for one in called.context.loops if one.role != "parameters"]
         if not loops:
             name = called.context.name.rpartition(".")[2]
-            return bool(STEP.search(name)) and not CLEARING.search(called.source.text)
+            return bool(STEP.search(name)) and not called.source.holds(CLEARING)
         if any(CLEARING.search(ast.unparse(loop)) for loop in loops):
             return False
         return not any(

@@ -24,6 +24,7 @@ from memlint.analysis.values import Made
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 from memlint.source.model import Source
 
@@ -36,7 +37,7 @@ _DIAGONALS = frozenset(
      ".diag", ".diagonal", ".trace"}
 )  # fmt: skip
 # Transformations of space, with three or four rows.
-_SPACE = re.compile(
+_SPACE = late_pattern(
     r"affine|rotat|\brot\b|homogra|essential|fundamental|camera|intrinsic|\bpose|voxel|quaternion|"
     r"kabsch|procrustes|rigid|\b3, 3\)|\b3 ?x ?3\b|\b4 ?x ?4\b|det\(",
     re.IGNORECASE,

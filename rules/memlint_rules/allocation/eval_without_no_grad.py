@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,6 +22,7 @@ from memlint.analysis.values import Site, leaves, made_of, possible_graphs
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size, Weighed
 from memlint.findings import Applicability, Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Rule
 
 HELP = (
@@ -30,7 +30,7 @@ HELP = (
     "`torch.inference_mode()` serves as well where nothing is differentiated later"
 )
 # Functions over batches that are called so count as evaluation by themselves.
-NAMED = re.compile(
+NAMED = late_pattern(
     r"def (\w+_)?(eval|evaluate|evaluation|valid|validate|validation|val)(_\w+)?\(|"
     r"def (\w+_)?test\("
 )

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from memlint.analysis.evaluation import evidence, guarded_by_callers, wants_gradients
@@ -26,9 +24,12 @@ from memlint.analysis.retention import (
 )
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import graphs_of, possible_graphs
+from memlint.analysis.walking import walk
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Size, Weighed
 from memlint.findings import Applicability, Severity
+from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 from memlint.tracer.operands import spell
 from memlint.tracer.records import Retained
@@ -38,7 +39,7 @@ HELP = (
     "keep `.detach()` of it, which stays on the device; `.item()` and `float()` serve too, but "
     "wait for the device each time"
 )
-WALKED = re.compile(r"backward\(|autograd\.(grad|backward)|import .*\bgrad\b")
+WALKED = late_pattern(r"backward\(|autograd\.(grad|backward)|import .*\bgrad\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,9 +361,7 @@ class GraphRetention(Rule):
 
 def _names(node: ast.expr) -> set[str]:
     """The variables and attributes in an expression."""
-    return {
-        ast.unparse(one) for one in ast.walk(node) if isinstance(one, (ast.Name, ast.Attribute))
-    }
+    return {ast.unparse(one) for one in walk(node) if isinstance(one, (ast.Name, ast.Attribute))}
 
 
 def _has_graph(called: Called) -> bool:

@@ -22,6 +22,7 @@ from memlint.analysis.values import (
     made_of,
 )
 from memlint.findings import Applicability, Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Rule
 from memlint.tracer.operands import LEAST_BYTES, spell
 from memlint.tracer.records import Operand, Operation
@@ -29,14 +30,14 @@ from memlint.tracer.sightings import Claim, Sighting
 
 MAKERS = ("torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.asarray")
 # What makes float64, or a scalar of 64 bits, in NumPy.
-SOURCE = re.compile(
+SOURCE = late_pattern(
     r"(?<!torch\.)(?<!math\.)\b(zeros|ones|empty|eye|identity|full|linspace|logspace|geomspace|tri|"
     r"loadtxt|genfromtxt|hanning|hamming|blackman|bartlett|kaiser|randn?|random|random_sample|"
     r"sample|ranf|normal|uniform|standard_normal|beta|gamma|exponential|laplace|lognormal|rayleigh|"
     r"dirichlet|multivariate_normal|standard_exponential|triangular|vonmises|array|arange|sqrt|exp|"
     r"log|log2|log10|sin|cos|tan|tanh|float64|int64|power|prod)\s*\("
 )
-WANTED = re.compile(
+WANTED = late_pattern(
     r"set_default_dtype\(\s*(torch\.)?(float64|double)|set_default_tensor_type\([^)]*Double|"
     r"jax_enable_x64"
 )
@@ -122,12 +123,12 @@ class ImplicitFloat64(Rule):
         {"numpy"},
         units=[
             {
-                re.compile(r"\b(from_numpy|as_tensor|tensor|torch\.asarray)\s*\("),
-                re.compile(r"import .*\b(from_numpy|as_tensor|tensor)\b"),
-                re.compile(r"(?<!torch\.)\bfloat32\b"),
+                late_pattern(r"\b(from_numpy|as_tensor|tensor|torch\.asarray)\s*\("),
+                late_pattern(r"import .*\b(from_numpy|as_tensor|tensor)\b"),
+                late_pattern(r"(?<!torch\.)\bfloat32\b"),
             },
         ],
-        values=[{SOURCE, re.compile(r"numpy import"), "Image.open", "imread"}],
+        values=[{SOURCE, late_pattern(r"numpy import"), "Image.open", "imread"}],
         places=may_be_float64,
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from math import sqrt
 from typing import Any, ClassVar
@@ -19,6 +18,7 @@ from memlint.analysis.weights_path import outputs_only
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size, Weighed
 from memlint.findings import Applicability, Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 from memlint.tracer.operands import spell
 from memlint.tracer.records import StoredScores
@@ -30,7 +30,7 @@ HELP = (
     "may be seen"
 )
 # Second derivatives, and forward-mode ones: the fused kernels have none.
-_HIGHER_DERIVATIVES = re.compile(
+_HIGHER_DERIVATIVES = late_pattern(
     r"create_graph\s*=\s*True|functional\.(hessian|jvp|hvp|vhp)|\bfunctorch\b|torch\.func\b|"
     r"\bforward_ad\b"
 )
@@ -170,7 +170,7 @@ class NaiveAttention(Rule):
 
     def _matters(self, product: Called, found: Attention) -> bool:
         source, uses = product.source, uses_in(self._tree)
-        if _HIGHER_DERIVATIVES.search(source.text) or is_learned(found.key):
+        if source.holds(_HIGHER_DERIVATIVES) or is_learned(found.key):
             return False
         if is_chunked(found, product.context.innermost()) or is_short(found):
             return False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -24,6 +23,7 @@ from memlint.analysis.values import Absent, Value
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 from memlint.source.model import Source
 
@@ -35,7 +35,7 @@ _MAKERS = frozenset({"torch.nn.functional.one_hot", ".scatter_", ".scatter", "op
 _CASTS = frozenset({"float", "to", "type", "half", "double", "view", "reshape", "flatten"})
 _LINEAR = "torch.nn.Linear"
 # ``z[np.arange(n), y] = 1``
-_BY_PLACE = re.compile(r"\[\s*(\w+\.)?arange\(.*\]\s*=\s*1")
+_BY_PLACE = late_pattern(r"\[\s*(\w+\.)?arange\(.*\]\s*=\s*1")
 
 
 class OnehotMatmul(Rule):

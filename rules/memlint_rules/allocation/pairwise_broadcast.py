@@ -162,7 +162,7 @@ def _fix(call: Called, reduction: Made, pairs: Made, source: Source) -> DraftFix
         return None
     names = [_base(side) for side in (pairs.node.left, pairs.node.right)]
     texts = [source.segment(name) for name in names if name is not None]
-    if len(texts) != 2 or "import torch" not in source.text:
+    if len(texts) != 2 or not source.holds("import torch"):
         return None
     return DraftFix(
         "compute the distances at once",

@@ -15,6 +15,7 @@ from memlint.analysis.values import Instance, Object, Unknown, Value, alternativ
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Size, Weighed
 from memlint.findings import Applicability, Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
 
 WRITERS = {
@@ -23,10 +24,10 @@ WRITERS = {
     "dill.dumps": "pickle",
 }  # fmt: skip
 SENDERS = frozenset({".put", ".put_nowait", ".send"})
-QUEUE = re.compile(r"multiprocessing\.(\w+\.)*(Queue|JoinableQueue|SimpleQueue|Pipe|Connection)$")
-QUEUE_NAME = re.compile(r"(queue|^q|_q|conn|pipe|outbox|inbox)$", re.IGNORECASE)
+QUEUE = late_pattern(r"multiprocessing\.(\w+\.)*(Queue|JoinableQueue|SimpleQueue|Pipe|Connection)$")
+QUEUE_NAME = late_pattern(r"(queue|^q|_q|conn|pipe|outbox|inbox)$", re.IGNORECASE)
 LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp)
-THREADS = re.compile(r"^\s*(import queue|from queue import)", re.MULTILINE)
+THREADS = late_pattern(r"^\s*(import queue|from queue import)", re.MULTILINE)
 
 
 class SaveViewStorage(Rule):
@@ -103,8 +104,8 @@ class SaveViewStorage(Rule):
         {"torch"},
         units=[
             {
-                re.compile(r"\b(save|dumps?)\b"),
-                re.compile(r"\.(put|put_nowait|send)\s*\("),
+                late_pattern(r"\b(save|dumps?)\b"),
+                late_pattern(r"\.(put|put_nowait|send)\s*\("),
             },
             {"[", "for ", "chunk", "split", "narrow", "unbind", "select"},
         ],

@@ -11,6 +11,7 @@ from memlint.analysis.places.kept_view import may_keep_view
 from memlint.analysis.shown import shown
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Made, Mapping, Sequence, Tensor, Value, alternatives, made_of
+from memlint.analysis.walking import walk
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
 
@@ -151,7 +152,7 @@ class SmallViewPinsBase(Rule):
             return around is not None and any(one is base.node for one in _repeated(around))
         if called.name in APPENDS:
             loop = called.context.innermost()
-            if loop is None or not any(one is base.node for one in ast.walk(loop.loop.node)):
+            if loop is None or not any(one is base.node for one in walk(loop.loop.node)):
                 return False
         keeping = ("returned", "yielded", "stored", "captured", "contained")
         if not isinstance(base.node, ast.expr):
@@ -178,9 +179,9 @@ def _kept(called: Called) -> Value | None:
 def _repeated(comprehension: ast.AST) -> Iterator[ast.AST]:
     """What a comprehension evaluates for each of its items."""
     if isinstance(comprehension, ast.ListComp):
-        yield from ast.walk(comprehension.elt)
+        yield from walk(comprehension.elt)
     elif isinstance(comprehension, ast.DictComp):
-        yield from ast.walk(comprehension.value)
+        yield from walk(comprehension.value)
 
 
 def _fix(called: Called, view: Made, base: Made) -> DraftFix | None:

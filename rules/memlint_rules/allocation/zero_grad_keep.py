@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import Called, Enclosing
 from memlint.analysis.values import Absent, must_be
+from memlint.analysis.walking import walk
 from memlint.findings import Applicability, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
 
 # Programs in which gradients have to stay where they are, or are added to by hand.
-IN_PLACE = re.compile(
+IN_PLACE = late_pattern(
     r"CUDAGraph|cuda\.graphs?\b|make_graphed_callables|FullyShardedDataParallel|\bFSDP\b|deepspeed|"
     r"fully_shard|gradient_as_bucket_view|[Ff]lat_?(grad|param|buffer)|_flatten_dense_tensors|"
     r"\.grad(\.data)?(\.(add_|copy_|data_ptr)\b|\s*\+=|\[[^\]]*\]\s*[-+*/]?=)"
@@ -93,7 +94,7 @@ class ZeroGradKeep(Rule):
         units=[
             {
                 "set_to_none",
-                re.compile(r"\.zero_grad\(\s*\w"),
+                late_pattern(r"\.zero_grad\(\s*\w"),
                 "grad.zero_",
                 "grad.data.zero_",
             }
@@ -102,7 +103,7 @@ class ZeroGradKeep(Rule):
 
     def check(self, called: Called) -> Iterator[Draft]:
         """Gradients that are kept and zeroed."""
-        if called.name not in self.calls or IN_PLACE.search(called.source.text):
+        if called.name not in self.calls or called.source.holds(IN_PLACE):
             return
         node = called.node
         if not isinstance(node, ast.Call):
@@ -167,7 +168,7 @@ def _variables(enclosing: Enclosing) -> set[str]:
     target = loop.target if isinstance(loop, (ast.For, ast.AsyncFor)) else None
     if target is None:
         return set()
-    return {one.id for one in ast.walk(target) if isinstance(one, ast.Name)}
+    return {one.id for one in walk(target) if isinstance(one, ast.Name)}
 
 
 def _keeps_by_option(called: Called) -> bool:

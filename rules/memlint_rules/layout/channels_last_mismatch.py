@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -17,6 +16,7 @@ from memlint.analysis.values import Made, Ref, Tensor, Unknown, alternatives
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule, Word
 from memlint.source.model import Source
 from memlint.tracer.chains import is_nchw, is_nhwc
@@ -28,7 +28,7 @@ FORMATS = frozenset({Ref("torch.channels_last"), Ref("torch.channels_last_3d")})
 UNKNOWN = Unknown()
 JOINS = ("torch.cat", "torch.concat", "torch.concatenate")
 _CONVOLUTIONS: frozenset[Word] = frozenset(
-    {re.compile(r"Conv(Transpose)?[23]d"), re.compile(r"conv(_transpose)?[23]d")}
+    {late_pattern(r"Conv(Transpose)?[23]d"), late_pattern(r"conv(_transpose)?[23]d")}
 )
 _OPERANDS = {
     0: (
@@ -159,7 +159,7 @@ class ChannelsLastMismatch(Rule):
         places=may_densify,
         callers=may_hand_on,
         # A method that cuts modules out of its model: what is left is not known then.
-        also={re.compile(r"self\.(\w+) = self\.\1\[")},
+        also={late_pattern(r"self\.(\w+) = self\.\1\[")},
         # Whose model is converted, and which operations undo that, the whole program tells.
         whole={"torch.channels_last", "th.channels_last", "import channels_last"},
     )

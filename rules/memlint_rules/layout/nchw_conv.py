@@ -13,15 +13,16 @@ from memlint.analysis.places.model import moves_model
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
 from memlint.tracer.chains import is_nchw, is_nhwc
 from memlint.tracer.operands import is_large, spell
 from memlint.tracer.records import FORWARD, InnerCopy, LayoutConversion, Operation
 from memlint.tracer.sightings import Sighting
 
-_LAYER = re.compile(r"Conv(?:Transpose)?[23]d")
+_LAYER = late_pattern(r"Conv(?:Transpose)?[23]d")
 # Names of layers and networks; not of converters, contents and conversations.
-_NETWORK = re.compile(r"Conv(?!er[st]|ent|ey)")
+_NETWORK = late_pattern(r"Conv(?!er[st]|ent|ey)")
 
 
 def _convolves(text: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
 from memlint.analysis import axes
@@ -13,13 +12,14 @@ from memlint.analysis.places.launch import may_launch
 from memlint.analysis.triton_kernels import Addresses, flat_pointers
 from memlint.analysis.values import Const, Tensor, Value, alternatives, may_be
 from memlint.findings import Applicability, Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule, Word
 
 # Collectives that work in the memory of their tensor also where they run over gloo.
 IN_PLACE = frozenset({"dist.all_reduce", "dist.broadcast", "dist.reduce", "dist.scatter"})
 # Collectives read these parameters and write the others.
 READ_BY_COLLECTIVES = frozenset({"input", "input_tensor"})
-COLUMN_MAJOR = re.compile(r"(?i:cblas_|cublas|cusolver|lapack|magma)|[sdcz][a-z0-9]{3,8}_$")
+COLUMN_MAJOR = late_pattern(r"(?i:cblas_|cublas|cusolver|lapack|magma)|[sdcz][a-z0-9]{3,8}_$")
 SHOWN = 48
 
 
@@ -41,15 +41,16 @@ _LIBRARIES = ("triton", "Raw", "ctypes", "dlopen", "cpp_ext", "torch.ops", "dist
 # What makes a layout other than dense.
 _BIRTHS: frozenset[Word] = frozenset(
     {
-        re.compile(r"\.T\b"), re.compile(r"\.mT\b"), re.compile(r"\.H\b"), ".t()", "torch.t(",
-        re.compile(r"\.real\b"), re.compile(r"\.imag\b"), "transpose", "permute", "movedim",
+        late_pattern(r"\.T\b"), late_pattern(r"\.mT\b"), late_pattern(r"\.H\b"), ".t()", "torch.t(",
+        late_pattern(r"\.real\b"), late_pattern(r"\.imag\b"), "transpose", "permute", "movedim",
         "moveaxis", "swapaxes", "swapdims", "rearrange", "narrow", "select(", "unbind",
-        re.compile(r"split\(\s*[^\s\"')]"), ".chunk(", "torch.chunk(", "expand(", "expand_as",
+        late_pattern(r"split\(\s*[^\s\"')]"), ".chunk(", "torch.chunk(", "expand(", "expand_as",
         "broadcast_to", "unfold", "diagonal", "as_strided", "channels_last", "order=",
         "asfortran", "sliding_window", "tensordot", "adjoint", "::", ", :", "[:,",
         ".flip", "rot90", "meshgrid", "broadcast_tensors",
         # A slice, or what an ellipsis leaves, before another subscript; no `Callable[..., X]`.
-        re.compile(r"\[[^\[\]\n]*:[^\[\]\n]*,"), re.compile(r"\[\.\.\., ?(?:[\d:\-]|[a-z_]\w*\])"),
+        late_pattern(r"\[[^\[\]\n]*:[^\[\]\n]*,"),
+        late_pattern(r"\[\.\.\., ?(?:[\d:\-]|[a-z_]\w*\])"),
     }
 )  # fmt: skip
 

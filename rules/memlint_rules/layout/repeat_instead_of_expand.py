@@ -24,6 +24,7 @@ from memlint.analysis.values import Instance, Object
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
 from memlint.source.model import Source
 from memlint.tracer.operands import is_large, megabytes, spell
@@ -39,7 +40,7 @@ _PLACED = frozenset({".to", ".cuda", ".eval", ".train", ".requires_grad_"})
 _TABLE = "torch.nn.Embedding"
 
 # Called, or given another name.
-_REPEATS = re.compile(
+_REPEATS = late_pattern(
     r"\b(repeat|tile|repeat_interleave)(\s*\(| as )|\.(repeat|tile|repeat_interleave)\s*($|[,)#])",
     re.MULTILINE,
 )

@@ -12,9 +12,9 @@ from memlint.analysis import axes
 from memlint.analysis.axes.queries import fastest_from_end
 from memlint.analysis.edits import followed_by
 from memlint.analysis.events import Called, ProgramStart
-from memlint.analysis.interpreter.calls import BLOCK
 from memlint.analysis.methods import from_method
 from memlint.analysis.values import Instance, Object, Tensor, Unknown, Value, alternatives
+from memlint.analysis.watched import BLOCK
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
@@ -170,7 +170,7 @@ class TransposedStream(Rule):
         stream = _transposed(called.args.positional[0]) if called.args.positional else None
         if stream is None or not isinstance(stream.born, ast.expr):
             return
-        if "channels_last" in called.source.text:
+        if called.source.holds("channels_last"):
             return  # of such features the transpose is the dense view
         confidence = _confidence(called)
         if confidence is None or id(stream.born) in self._told:

@@ -24,18 +24,19 @@ from memlint.analysis.values import Symbol
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule, Word
 from memlint.source.model import Source
 
 LINE = 64
 LONG_ROW = 1024
 
-_INDEX = re.compile(r"\[(?:\.\.\.|:),\s*([A-Za-z_]\w*)")
+_INDEX = late_pattern(r"\[(?:\.\.\.|:),\s*([A-Za-z_]\w*)")
 _METHODS = tuple(
-    re.compile(rf"{name}\(\s*(?:[\w.]+,\s*)?(?:dim\s*=\s*)?-?1\b")
+    late_pattern(rf"{name}\(\s*(?:[\w.]+,\s*)?(?:dim\s*=\s*)?-?1\b")
     for name in ("select", "unbind", "narrow")
 )
-_TRANSPOSED = re.compile(r" in [^\n]*\.m?T\b")
+_TRANSPOSED = late_pattern(r" in [^\n]*\.m?T\b")
 
 
 def _takes_columns(text: str) -> bool:
@@ -53,17 +54,17 @@ def _takes_columns(text: str) -> bool:
 
 
 # What a width of at least 1024 is written with; years in texts are none.
-_WIDTH = re.compile(r"\b(?!199\d\b|20[12]\d\b)\d[\d_]{3,}|\d\s*(?:\*|<<)\s*\d|\*\* ?\d")
+_WIDTH = late_pattern(r"\b(?!199\d\b|20[12]\d\b)\d[\d_]{3,}|\d\s*(?:\*|<<)\s*\d|\*\* ?\d")
 # What makes an array whose width can be known.
 _MAKERS: frozenset[Word] = frozenset(
     {
         "zeros", "ones", "empty", "full", "rand", "normal(", "uniform(", "integers(", "eye(",
-        re.compile(r"reshape\([^)\n]*\d{4}"), re.compile(r"view\([^)\n]*\d{4}"),
+        late_pattern(r"reshape\([^)\n]*\d{4}"), late_pattern(r"view\([^)\n]*\d{4}"),
     }
 )  # fmt: skip
 _COMPILERS: frozenset[Word] = frozenset({"jit", "vectorize", "cfunc", "numba"})
 # ``a[i, j]``, ``a[i][j]``, ``a[place]``
-_ELEMENT = re.compile(r"[\w\])]\[")
+_ELEMENT = late_pattern(r"[\w\])]\[")
 
 
 class ColumnOrderLoop(Rule):

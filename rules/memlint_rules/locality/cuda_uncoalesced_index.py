@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ from memlint.analysis.events import Called, LaneAccess, ProgramEnd, ProgramStart
 from memlint.analysis.lanes import APART, TOGETHER, Judged, apart_in_source, judge, swapped_grid
 from memlint.analysis.values import Const, alternatives
 from memlint.findings import Applicability, Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Rule
 
 MODULE = "cupy.RawModule"
@@ -100,11 +100,11 @@ class CudaUncoalescedIndex(Rule):
     applicability = Applicability.DISPLAY
     needs = Needs(
         {"numba", "cupy", "load_inline"},
-        {"threadIdx", re.compile(r"\bgrid\(\s*(?:ndim\s*=\s*)?[23]")},
+        {"threadIdx", late_pattern(r"\bgrid\(\s*(?:ndim\s*=\s*)?[23]")},
         units=[
             {
                 "threadIdx",
-                re.compile(r"\bgrid\(\s*(?:ndim\s*=\s*)?[23]"),
+                late_pattern(r"\bgrid\(\s*(?:ndim\s*=\s*)?[23]"),
                 "RawKernel",
                 "RawModule",
                 "load_inline",

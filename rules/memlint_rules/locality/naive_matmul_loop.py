@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -15,11 +14,12 @@ from memlint.analysis.values import Symbol, Tensor, alternatives
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 
 DEPTH = 3
 # A product with an element. They begin with a plain character, which is found fast.
-_PRODUCTS = (re.compile(r"\][\w.()]* *\*(?!\*)"), re.compile(r"\* *[\w.(]+\["))
+_PRODUCTS = (late_pattern(r"\][\w.()]* *\*(?!\*)"), late_pattern(r"\* *[\w.(]+\["))
 _SUMMED = ("+=", "-=", "sum(", "+ ", "- ", " for ")
 # So far before a product, at most, begins the sum that it is in.
 _NEAR = 400

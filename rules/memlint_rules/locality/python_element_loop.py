@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -18,9 +17,10 @@ from memlint.analysis.places.element_loop import may_compute_by_elements
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, Needs, Rule
 
-_INDEXED = re.compile(r"\w\[[^\]\n:'\"]*[A-Za-z_]\w*")
+_INDEXED = late_pattern(r"\w\[[^\]\n:'\"]*[A-Za-z_]\w*")
 
 
 class PythonElementLoop(Rule):

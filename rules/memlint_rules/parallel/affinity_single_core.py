@@ -20,10 +20,11 @@ from memlint.analysis.conditions import names_around
 from memlint.analysis.events import Called, LoaderBuilt, ProgramStart
 from memlint.analysis.values import Function, alternatives, must_be
 from memlint.findings import Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, Needs, Rule
 
-MEASURES = re.compile(r"bench|profil|timing|latency|measure|(^|_)test", re.IGNORECASE)
-ONE_THREAD = re.compile(
+MEASURES = late_pattern(r"bench|profil|timing|latency|measure|(^|_)test", re.IGNORECASE)
+ONE_THREAD = late_pattern(
     r"set_num_threads\(\s*1\s*\)|(OMP|MKL|OPENBLAS|NUMBA)_NUM_THREADS[\"']?\s*\]?\s*[=,:]\s*[\"']1[\"']"
     r"|threadpool_limits\("
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -15,6 +14,7 @@ from memlint.analysis.slots import Slot, one_per_worker, slot_of, stored_each_ti
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, Needs, Related, Rule
 
 LINE = 64
@@ -117,11 +117,11 @@ class FalseSharing(Rule):
         {"] +=", "] -=", "] = ", "] |=", "] *="},
         {"for ", "while "},
         units=[
-            {re.compile(r"\]\s*(?:[-+*/|&^]|//|<<|>>)?=(?!=)")},
+            {late_pattern(r"\]\s*(?:[-+*/|&^]|//|<<|>>)?=(?!=)")},
             {
                 "prange",
                 "pndindex",
-                re.compile(r"Thread\b"),
+                late_pattern(r"Thread\b"),
                 "ThreadPool",
                 "Process(",
                 "Process as",

@@ -12,6 +12,7 @@ from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.places.wrapping import WRAPPING, may_wrap
 from memlint.analysis.values import Sequence, Value
 from memlint.findings import Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, Needs, Rule
 
 WRAPPERS = frozenset({"torch.nn.parallel.DataParallel", "torch_geometric.nn.DataParallel"})
@@ -19,12 +20,12 @@ FUNCTIONS = frozenset(
     {"torch.nn.parallel.data_parallel", "torch.nn.parallel.data_parallel.data_parallel"}
 )
 # What shows that the program trains with a process for each GPU, too.
-PROCESSES = re.compile(
+PROCESSES = late_pattern(
     r"(DistributedDataParallel|DDP|FullyShardedDataParallel|FSDP|fully_shard|Accelerator)\s*\(|"
     r"\bdeepspeed\.|\bhorovod\b|\bhvd\."
 )
-OPTION = re.compile(r"data_?parallel|(^|_)dp(_|$|\d)", re.IGNORECASE)
-SCRIPT = re.compile(r"ArgumentParser\(|__name__\s*==|\bclick\.|\babsl\b|\bfire\.")
+OPTION = late_pattern(r"data_?parallel|(^|_)dp(_|$|\d)", re.IGNORECASE)
+SCRIPT = late_pattern(r"ArgumentParser\(|__name__\s*==|\bclick\.|\babsl\b|\bfire\.")
 
 
 class NnDataparallel(Rule):

@@ -12,11 +12,13 @@ from memlint.analysis.conditions import assigned_in, names_around, scope_text, w
 from memlint.analysis.events import Called, LoaderBuilt, ProgramStart
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Absent, Const, alternatives
+from memlint.analysis.walking import walk
 from memlint.findings import Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, Needs, Rule
 
-BINDS = re.compile(r"numa|affinity|taskset|hwloc", re.IGNORECASE)
-RANK = re.compile(r"(^|_)(local_?)?rank(_id)?$|^(gpu|gpu_id|proc_id|device_id)$", re.IGNORECASE)
+BINDS = late_pattern(r"numa|affinity|taskset|hwloc", re.IGNORECASE)
+RANK = late_pattern(r"(^|_)(local_?)?rank(_id)?$|^(gpu|gpu_id|proc_id|device_id)$", re.IGNORECASE)
 
 
 class NumaUnaware(Rule):
@@ -167,8 +169,8 @@ def _of_rank(called: Called, tree: ast.Module) -> bool:
 def _names_rank(shown: ast.expr) -> bool:
     words = [
         one.id if isinstance(one, ast.Name) else one.attr
-        for one in ast.walk(shown)
+        for one in walk(shown)
         if isinstance(one, (ast.Name, ast.Attribute))
     ]
-    texts = [one.value for one in ast.walk(shown) if isinstance(one, ast.Constant)]
+    texts = [one.value for one in walk(shown) if isinstance(one, ast.Constant)]
     return any(map(RANK.search, words)) or "LOCAL_RANK" in texts

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from memlint.analysis.events import Called, Loop, SharedUpdate
 from memlint.analysis.races import DATA, SAME, how_shared
+from memlint.analysis.walking import walk
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, Needs, Related, Rule
 
 
@@ -104,10 +105,10 @@ class PrangeSharedAccumulator(Rule):
         {"numba"},
         {"prange", "pndindex"},
         {"parallel"},
-        {"] +=", "] -=", "] *=", "] =", "append(", re.compile(r"\]\s*\S{1,2}=(?!=)")},
+        {"] +=", "] -=", "] *=", "] =", "append(", late_pattern(r"\]\s*\S{1,2}=(?!=)")},
         units=[
             {"prange", "pndindex"},
-            {"append(", re.compile(r"\]\s*(?:[-+*/|&^]|//|<<|>>|\*\*)?=(?!=)")},
+            {"append(", late_pattern(r"\]\s*(?:[-+*/|&^]|//|<<|>>|\*\*)?=(?!=)")},
         ],
     )
     calls = frozenset({".append"})
@@ -286,11 +287,11 @@ def _related(loop: Loop) -> list[Related]:
 
 
 def _contains(outer: ast.AST, node: ast.AST) -> bool:
-    return any(inner is node for inner in ast.walk(outer))
+    return any(inner is node for inner in walk(outer))
 
 
 def _binds(loop: ast.AST, name: str) -> bool:
     return any(
         isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
-        for node in ast.walk(loop)
+        for node in walk(loop)
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,14 +14,15 @@ from memlint.analysis.widening import Widening, moved_first, widening_of
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
 from memlint.tracer.operands import ITEMSIZES, is_large, megabytes, move_of
 from memlint.tracer.records import Operation
 from memlint.tracer.sightings import Sighting
 
 HELP = "move the narrow tensor, and cast it on the device: `x.to(device).float()`"
-CASTS = re.compile(r"\.(float|double|long|int|float32|float64|int32|int64|type)\b")
-NARROW = re.compile(
+CASTS = late_pattern(r"\.(float|double|long|int|float32|float64|int32|int64|type)\b")
+NARROW = late_pattern(
     r"u?int8|int16|int32|float16|\bbool\b|\.half\b|\.short\b|ByteTensor|imread|imdecode|"
     r"Image\b|decode_|read_image"
 )

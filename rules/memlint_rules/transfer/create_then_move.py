@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,13 +13,14 @@ from memlint.analysis.uses import Uses, uses_in
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Rule
 from memlint.tracer.operands import FACTORIES, megabytes, move_of
 from memlint.tracer.records import LOADING, Operation
 from memlint.tracer.sightings import Sighting
 
 HELP = "pass `device=` to the function that makes the tensor, and drop the move"
-MADE = re.compile(
+MADE = late_pattern(
     r"\b(zeros|ones|empty|full|eye|arange|tri[lu]_indices|linspace|logspace|range|hann_window|"
     r"hamming_window|kaiser_window|rand|randn|randint|randperm|normal)\s*\("
 )
@@ -134,7 +134,7 @@ class CreateThenMove(Rule):
         """A move of what was made just before."""
         if move.context.function is None and not move.context.loops:
             return
-        if any(word in move.source.text for word in DEFAULTS) or _under_device(move):
+        if any(map(move.source.holds, DEFAULTS)) or _under_device(move):
             return
         if self._uses is None:
             assert self._tree is not None

@@ -126,7 +126,7 @@ class CudaInDatasetWorker(Rule):
         workers = has_workers(loader)
         if workers is False or (workers is None and _not_given(loader)):
             return
-        spawned = "spawn" in loader.source.text
+        spawned = loader.source.holds("spawn")
         severity = Severity.WARNING if workers and not spawned else Severity.INFO
         for move in loader.in_workers.moves:
             yield self.finding(

@@ -18,7 +18,9 @@ from memlint.analysis.looped_text import in_loops
 from memlint.analysis.paths import bases_of
 from memlint.analysis.shown import short_text
 from memlint.analysis.values import Instance, Object, Tensor, Value, alternatives
+from memlint.analysis.walking import walk
 from memlint.findings import Applicability, Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
 
 # Functions that copy their first argument to another memory.
@@ -28,7 +30,7 @@ UPLOADS = frozenset(
 )  # fmt: skip
 DOWNLOADS = frozenset({"cupy.asnumpy", "jax.device_get"})
 METHODS = frozenset({".to", ".cuda", ".cpu", ".copy_to_host"})
-MODULE = re.compile(
+MODULE = late_pattern(
     r"(^|_)(models?|nets?|network|module|encoder|decoder|criterion|loss_fn|vae|unet|generator|"
     r"discriminator|backbone|ema|teacher|student|pipe|pipeline|net[dg]|actor|critic|policy|metric|"
     r"metrics)(_?\d+)?$",
@@ -219,7 +221,7 @@ class LoopInvariantTransfer(Rule):
         """``x.cpu().numpy().astype(...)`` is told once, for its first step."""
         if not self._told:
             return False
-        inner = {id(one) for one in ast.walk(node)}
+        inner = {id(one) for one in walk(node)}
         return any(id(one) in inner for one in self._told)
 
 

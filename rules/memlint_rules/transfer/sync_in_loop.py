@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ModelPlaced, ProgramEnd, ProgramStart
@@ -10,11 +9,12 @@ from memlint.analysis.places.sync import may_wait
 from memlint.analysis.placing import PLACING
 from memlint.analysis.syncs import EMPTYING, READS, STEPS, TRAINING, TRUTH, Reads, Wait
 from memlint.findings import Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, Needs, Related, Rule
 from memlint.tracer.records import BACKWARD, FORWARD, Operation
 from memlint.tracer.sightings import Sighting
 
-READ = re.compile(
+READ = late_pattern(
     r"\.(item|tolist|cpu)\(|\.to\(\s*(device\s*=\s*)?[\"']cpu|\b(float|int|bool|print|str|any|all)\(|"
     r"\{[^}]*\}|[\"']\s*%"
 )

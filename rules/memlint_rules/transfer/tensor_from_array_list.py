@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import warnings
 from collections.abc import Iterator
 from math import prod
@@ -33,6 +32,7 @@ from memlint.analysis.values import (
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
 
 INFER = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray"})
@@ -125,9 +125,9 @@ class TensorFromArrayList(Rule):
     needs = Needs(
         {"torch"},
         {"numpy", "imread"},
-        {re.compile(r"[tT]ensor\(|asarray\(")},
+        {late_pattern(r"[tT]ensor\(|asarray\(")},
         units=[
-            {re.compile(r"[tT]ensor\(|asarray\(")},
+            {late_pattern(r"[tT]ensor\(|asarray\(")},
             {"np.", "numpy", "imread", "cv2.", "toarray", "get_fdata"},
         ],
         classwide=True,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from memlint.analysis.edits import call_with_keyword
 from memlint.analysis.events import HostCopy
-from memlint.analysis.interpreter.copies import HOST_COPIES, SWITCH
 from memlint.analysis.places.host_copy import may_copy_to_host
+from memlint.analysis.watched import HOST_COPIES, SWITCH
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
 from memlint.tracer.operands import move_of

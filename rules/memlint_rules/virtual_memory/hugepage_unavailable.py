@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,21 +11,23 @@ from memlint.analysis.guards import error_is_expected
 from memlint.analysis.named_values import written
 from memlint.analysis.uses import FUNCTIONS, uses_in
 from memlint.analysis.values import Const, Value, alternatives, made_of
+from memlint.analysis.walking import walk
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, Needs, Rule
 
 MAP_HUGETLB = 0x40000
 JOINS = ("operator.bitwise_or", "operator.ibitwise_or")
 DIGITS = r"{0}+(?:_{0}+)*"
-NUMBER = re.compile(
+NUMBER = late_pattern(
     rf"\b(?:0[xX]{DIGITS.format('[0-9a-fA-F]')}|0[oO]{DIGITS.format('[0-7]')}|"
     rf"0[bB]{DIGITS.format('[01]')}|[1-9]{DIGITS.format('[0-9]')})\b"
 )
 # So many names and operations at most lead to flags.
 FARTHEST = 64
-SHIFTED = re.compile(r"<<\s*18\b|\b2\s*\*\*\s*18\b")
+SHIFTED = late_pattern(r"<<\s*18\b|\b2\s*\*\*\s*18\b")
 
 
 def may_ask_for_reserved(text: str) -> bool:
@@ -144,7 +145,7 @@ class HugepageUnavailable(Rule):
             one = waiting.pop()
             if isinstance(one, ast.BinOp) and isinstance(one.op, ast.BitAnd):
                 continue  # what is left of a mask is not known
-            for node in ast.walk(one):
+            for node in walk(one):
                 if _is_flag(node):
                     return True
                 name = getattr(node, "id", getattr(node, "attr", ""))

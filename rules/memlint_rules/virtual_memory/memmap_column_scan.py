@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ from memlint.analysis.values import (
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size, Weighed
 from memlint.findings import Confidence
+from memlint.late_dataclass import dataclass
 from memlint.rule import Draft, Needs, Rule
 
 if TYPE_CHECKING:
