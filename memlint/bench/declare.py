@@ -30,9 +30,9 @@ class Declared:
     """A bench as its rule declares it.
 
     ``what`` is what both forms do, ``as_is`` and ``alternative`` how each does it, in a few
-    words.  ``needs`` are names of :mod:`memlint.bench.requirements`.  Of ``dtypes`` the first is
-    used unless another is asked for; empty where there is no choice.  ``quick`` benches are part
-    of a run that names none.
+    words.  ``needs`` are names of :mod:`memlint.bench.requirements`, or of other
+    modules.  Of ``dtypes`` the first is used unless another is asked for; empty where there is no
+    choice.  ``quick`` benches are part of a run that names none.
     """
 
     what: str
@@ -57,6 +57,9 @@ def bench(
     """Declare a ``bench*`` method of a rule: it is given a
     :class:`~memlint.bench.pair.Size` and returns a :class:`~memlint.bench.pair.Pair` or a
     :class:`~memlint.bench.pair.Weighed`.  What it needs is imported in its body."""
+    for name, given in (("needs", needs), ("dtypes", dtypes)):
+        if isinstance(given, str):  # its letters would be taken for names
+            raise TypeError(f"{name} is a tuple of names, not {given!r}")
     declared = Declared(what, as_is, alternative, needs, sizes, dtypes, quick)
 
     def mark(method: BenchMethod) -> BenchMethod:

@@ -77,6 +77,8 @@ class Lab:
 
         Raises :class:`NotTheSame` where their results differ, :class:`OutOfTime`, and what the
         forms raise."""
+        if not isinstance(stated, Pair | Weighed):  # what a third party's bench returns
+            raise TypeError(f"a bench returns a Pair or a Weighed, not {stated!r}")
         seconds = self.seconds / SITTINGS
         try:
             if isinstance(stated, Weighed):

@@ -12,15 +12,18 @@ from pathlib import Path
 _NODES = Path("/sys/devices/system/node")
 
 
-def _package(module: str, install: str) -> Callable[[], str]:
+_INSTALL = "pip install 'memlint-ml[bench]'"
+
+
+def _package(module: str) -> Callable[[], str]:
     def missing() -> str:
-        return "" if importlib.util.find_spec(module) else f"{module} is not installed: {install}"
+        return "" if importlib.util.find_spec(module) else f"{module} is not installed: {_INSTALL}"
 
     return missing
 
 
 def _no_cuda() -> str:
-    if why := _package("torch", "pip install torch")():
+    if why := _package("torch")():
         return why
     import torch
 
@@ -28,7 +31,7 @@ def _no_cuda() -> str:
 
 
 def _no_bfloat16() -> str:
-    if why := _package("torch", "pip install torch")():
+    if why := _package("torch")():
         return why
     import torch
 
@@ -60,9 +63,9 @@ def _no_fork() -> str:
 
 
 REQUIREMENTS: Mapping[str, Callable[[], str]] = {
-    "numpy": _package("numpy", "pip install numpy"),
-    "numba": _package("numba", "pip install numba"),
-    "torch": _package("torch", "pip install torch"),
+    "numpy": _package("numpy"),
+    "numba": _package("numba"),
+    "torch": _package("torch"),
     "cuda": _no_cuda,
     "bfloat16": _no_bfloat16,
     "cpus": _one_cpu,
@@ -74,5 +77,13 @@ REQUIREMENTS: Mapping[str, Callable[[], str]] = {
 
 
 def missing(needs: Iterable[str]) -> str:
-    """The first reason why one of these cannot be had; empty: all are there."""
-    return next((why for need in needs if (why := REQUIREMENTS[need]())), "")
+    """The first reason why one of these cannot be had; empty: all are there.
+
+    A name that is none of :data:`REQUIREMENTS` is that of a module at the top."""
+    return next((why for need in needs if (why := _reason(need))), "")
+
+
+def _reason(need: str) -> str:
+    if (check := REQUIREMENTS.get(need)) is not None:
+        return check()
+    return "" if importlib.util.find_spec(need) else f"{need} is not installed"

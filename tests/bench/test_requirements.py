@@ -24,3 +24,8 @@ def test_low_precision_is_what_a_gpu_or_the_cpus_instructions_give(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: known, raising=False)
     assert (missing(("torch", "bfloat16")) == "") is there
+
+
+def test_any_module_can_be_needed() -> None:
+    assert missing(("json",)) == ""
+    assert missing(("json", "no_such_module")) == "no_such_module is not installed"

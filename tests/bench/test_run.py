@@ -278,3 +278,23 @@ def test_on_a_slow_machine_one_sitting_has_to_do() -> None:
     stated = Pair(sum, sum, operands, "a list", rotate=False, comparable=False)
     assert Lab(Plan(), clock=lambda: now[0]).compare(stated, FORMS).rounds
     assert len(made) == 1
+
+
+def test_a_name_is_not_taken_for_a_tuple_of_names() -> None:
+    given: Any = "numpy"
+    with pytest.raises(TypeError, match="needs is a tuple of names, not 'numpy'"):
+        bench("adds", as_is="", alternative="", needs=given, sizes=Sizes("times", 1, (1,)))
+
+
+def test_a_bench_that_returns_something_else_is_told_so() -> None:
+    class Odd(Rule):
+        """Odd."""
+
+        code, name = "TST009", "odd"
+
+        @bench("adds", as_is="", alternative="", needs=(), sizes=Sizes("", quick=1, full=(1,)))
+        def bench(self, size: Size) -> int:
+            return 3
+
+    (outcome,) = outcomes(Plan(), Odd)
+    assert outcome.failed == "TypeError: a bench returns a Pair or a Weighed, not 3"
