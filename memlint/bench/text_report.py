@@ -102,6 +102,9 @@ class _Table:
         said = _INSTEAD_OF_BAR.get(row.verdict) or _bar(row.ratio, self.bar)
         bar = paint(f"{said:<{self.bar}}", _STYLES[row.verdict], self.color)
         yield from self._lines(what, bar, _ratio(row), _amounts(row))
+        if row.verdict is Verdict.NO_DIFFERENCE and not row.low <= 1.0 <= row.high:
+            control = f"control ({interval(row.control_low, row.control_high)})"
+            yield from self._lines("", "", control, "")
         if row.net_ratio is not None and row.conversion is not None:
             converted = f"{ratio(row.net_ratio)}x with a conversion"
             yield from self._lines("", "", converted, amount(row.conversion, row.unit))

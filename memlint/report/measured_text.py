@@ -38,6 +38,13 @@ def _named(row: Mapping[str, Any]) -> str:
     return f"{_placed(row)} ({row['as_is_form']} against {row['alternative_form']})"
 
 
+def _beside(row: Mapping[str, Any]) -> str:
+    """Why an interval off 1 shows no difference: what two equal forms gave."""
+    if row["low"] <= 1.0 <= row["high"]:
+        return ""
+    return f"; two equal forms {interval(row['control_low'], row['control_high'])}"
+
+
 def _difference(row: Mapping[str, Any]) -> str:
     low, high = row["low"], row["high"]
     held = interval(low, high)
@@ -52,5 +59,5 @@ def _difference(row: Mapping[str, Any]) -> str:
         case "takes less":
             text = f"only {ratio(row['ratio'])} times as many bytes as it is ({held})"
         case _:
-            text = f"no measurable difference ({held})"
+            text = f"no measurable difference ({held}{_beside(row)})"
     return text

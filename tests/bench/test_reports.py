@@ -81,6 +81,15 @@ def test_operands_too_long_for_their_column_have_lines_of_their_own() -> None:
     assert "0.20x with a conversion" in rows[index + 2]
 
 
+def test_an_interval_beside_1_that_shows_nothing_has_its_control_below() -> None:
+    off = replace(sessions.EVEN, low=1.15, high=2.93, control_low=0.6, control_high=2.5)
+    told = text(replace(sessions.SESSION, outcomes=(Outcome("one", "One.", rows=(off,)),)))
+    (place,) = [number for number, row in enumerate(told) if "not measurable" in row]
+    assert told[place + 1].split() == ["control", "(0.60-2.50)"]
+    even = replace(sessions.SESSION, outcomes=(Outcome("one", "One.", rows=(sessions.EVEN,)),))
+    assert not any("control (" in row for row in text(even))
+
+
 def test_claims_failures_and_what_was_not_measured_are_told() -> None:
     told = "\n".join(text(sessions.SESSION))
     assert f"  {CLAIMS['dram-latency'].text}\n    holds: 81 ns in 512 MiB\n" in told

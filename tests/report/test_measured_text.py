@@ -34,6 +34,13 @@ def test_the_day_is_told_where_it_changes_and_forms_where_they_differ() -> None:
     ]
 
 
+def test_an_interval_beside_1_that_shows_nothing_says_why() -> None:
+    told = difference(
+        row(sessions.EVEN, low=1.15, high=2.93, control_low=0.6, control_high=2.5, what="8 x 16")
+    )
+    assert told == "no measurable difference (1.15-2.93; two equal forms 0.60-2.50) at 8 x 16"
+
+
 def test_advice_that_does_not_pay_is_told_so() -> None:
     told = difference(row(sessions.FASTER, what="8 x 16"))
     assert told == (
