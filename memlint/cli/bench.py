@@ -107,13 +107,13 @@ def bench(
     _check_usage(control and save, html)
     rules = load()
     chosen = _chosen(benches, rules)
-    if not benches and not full:
-        chosen = quick(chosen)
-        budget = budget or QUICK_BUDGET
     if list_only:
         for row in listing(chosen):
             click.echo(row)
         return report_broken(rules)
+    if not benches and not full:
+        chosen = quick(chosen)
+        budget = budget or QUICK_BUDGET
     libraries, parallel = threads or 1, threads or usable_cpus()
     set_threads(libraries, parallel)
     device = "cpu" if device.partition(":")[0] == "cpu" else device

@@ -113,6 +113,12 @@ def test_the_list_names_all_that_can_be_run(shell: Shell) -> None:
     ]
 
 
+def test_the_list_of_all_has_those_that_are_not_in_a_quick_run(shell: Shell) -> None:
+    listed = shell.memlint("bench", "--list", status=0).stdout
+    assert "TOY102  grave-call (slow): takes its time" in listed
+    assert listed == shell.memlint("bench", "--list", "--full", status=0).stdout
+
+
 def test_a_bench_that_fails_takes_no_other_along(shell: Shell) -> None:
     done = shell.memlint("bench", "TOY101", "TOY103", status=2)
     assert "flagged-call" in done.stdout
