@@ -151,6 +151,7 @@ def _chosen(names: Sequence[str], rules: RuleSet) -> Benches:
     try:
         return choose(names, rules)
     except UnknownBench as error:
+        report_broken(rules)  # it may be one of those that could not be loaded
         raise click.UsageError(str(error)) from error
 
 

@@ -28,6 +28,7 @@ def find_rule(rules: RuleSet, selector: str) -> type[Rule]:
     """The rule with a code or name; a usage error names the nearest one."""
     rule = rules.by_name(selector)
     if rule is None:
+        report_broken(rules)  # it may be one of those that could not be loaded
         known = [word for rule in rules.rules.values() for word in (rule.code, rule.name)]
         raise click.UsageError(f"unknown rule {selector!r}{did_you_mean(selector, known)}")
     return rule

@@ -129,6 +129,10 @@ def test_a_broken_rule_pack_is_named_and_the_others_work(everything: Shell) -> N
     found = everything.memlint("check", "all.py", status=1)
     assert "flagged-call" in found.stdout
     assert "my_rules.bad" in found.stderr
+    for command in ("explain", "bench"):
+        unknown = everything.memlint(command, "my-rule", status=2)
+        assert "my_rules.bad" in unknown.stderr
+        assert "unknown rule" in unknown.stderr
 
 
 def test_a_new_rule_works_at_once(shell: Shell) -> None:
