@@ -110,7 +110,9 @@ def render_page(session: Session) -> str:
 def _figures(session: Session, claims: Sequence[Stand]) -> Iterator[Figure]:
     rows = [row for outcome in session.outcomes for row in outcome.rows]
     kinds = [_VERDICTS[row.verdict] for row in rows]
-    yield Figure("Comparisons", str(len(rows)), f"of {len(session.outcomes)} benches")
+    count = len(session.outcomes)
+    of = "of 1 bench" if count == 1 else f"of {count} benches"
+    yield Figure("Comparisons", str(len(rows)), of)
     yield Figure("The bad form costs", str(kinds.count("worse")))
     yield Figure("No measurable difference", str(kinds.count("even")))
     if kinds.count("better"):
