@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import stat
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -64,6 +65,9 @@ def kept(machine: Machine) -> Kept:
     """What is kept of a machine with its versions; raises nothing."""
     try:
         path = _path(machine)
+        # Of a pipe or a device there may be no end.
+        if not stat.S_ISREG(path.stat().st_mode):
+            return Kept(complaint=f"{path}: not what memlint keeps: no regular file")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return Kept()

@@ -166,6 +166,15 @@ def test_a_file_that_is_no_text_is_said(folder: Path) -> None:
     assert "cannot be read" in kept(sessions.MACHINE).complaint
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_a_pipe_in_its_place_is_not_waited_for(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / f"{sessions.MACHINE.key}.json")
+    assert kept(sessions.MACHINE).complaint.endswith("not what memlint keeps: no regular file")
+    keep(sessions.MACHINE, rows_of(sessions.SESSION))
+    assert kept(sessions.MACHINE).rows
+
+
 def test_a_write_that_fails_leaves_what_was_there(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
