@@ -116,7 +116,7 @@ def _with_rows(outcome: Outcome, one: RuleBench, lab: Lab) -> Outcome:
             row = lab.compare(method(size), forms)
         except OutOfTime:
             return replace(outcome, skipped=OUT_OF_TIME)
-        except Exception as error:  # a bench of a third party may raise anything
+        except (Exception, SystemExit) as error:  # a bench of a third party may raise anything
             return replace(outcome, failed=_told(error))
         outcome = replace(outcome, rows=(*outcome.rows, row))
     return outcome
@@ -152,5 +152,7 @@ def _unjudged(answers: Iterable[Answer]) -> tuple[Answer, ...]:
     return tuple(Answer(one.claim, Standing.UNMEASURED, why) for one in answers)
 
 
-def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+def _told(error: BaseException) -> str:
+    # What follows the first line is for those who debug a library: the stack of its C++ calls.
+    said = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__

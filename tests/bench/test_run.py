@@ -96,6 +96,41 @@ def test_what_one_bench_raises_does_not_end_the_others() -> None:
     assert slow.rows
 
 
+def made(stated: Callable[[], Any]) -> type[Rule]:
+    class Made(Rule):
+        """Its bench is as it was given."""
+
+        code, name = "TST009", "made"
+
+        @bench("does", as_is="a", alternative="b", needs=(), sizes=Sizes("times", 1, (1,)))
+        def bench(self, size: Size) -> Any:
+            return stated()
+
+    return Made
+
+
+def leave() -> Any:
+    raise SystemExit(3)
+
+
+def complain() -> Any:
+    raise RuntimeError("no room\nframe #1: c10::Error\nframe #2: main")
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        (made(leave), "SystemExit: 3"),
+        (made(complain), "RuntimeError: no room"),
+    ],
+)
+def test_whatever_a_bench_does_is_said_in_a_line(rule: type[Rule], told: str) -> None:
+    odd, slow = outcomes(Plan(), rule, Slow)
+    assert odd.failed.startswith(told)
+    assert "\n" not in odd.failed
+    assert slow.rows
+
+
 def test_a_spent_budget_is_said() -> None:
     first, second = outcomes(Plan(budget=1e-9), Slow, Broken)
     assert (first.skipped, second.skipped) == (OUT_OF_TIME, OUT_OF_TIME)
