@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timezone
@@ -24,7 +25,7 @@ from memlint.cli.outputs import check_outputs
 from memlint.cli.packs import load, report_broken
 from memlint.cli.page import require_html, write_bench_page
 from memlint.cli.progress import Steps
-from memlint.cli.status import Failed, Status, silence
+from memlint.cli.status import Failed, Status, silence, told_to_end_is_interrupted
 from memlint.cli.terminal import wants_color, width_of
 from memlint.doctor.host import this_host
 from memlint.report.view import printable
@@ -116,7 +117,7 @@ def bench(
         budget = budget or QUICK_BUDGET
     libraries, parallel = threads or 1, threads or usable_cpus()
     set_threads(libraries, parallel)
-    device = "cpu" if device.partition(":")[0] == "cpu" else device
+    device = "cpu" if re.fullmatch(r"cpu(:\d+)?", device) else device
     if why := unusable(device):
         raise Failed(why)
     plan = Plan(full, size, dtype, device, libraries, parallel, budget, control)
@@ -157,7 +158,7 @@ def _chosen(names: Sequence[str], rules: RuleSet) -> Benches:
 
 def _run(benches: Benches, plan: Plan, outcomes: list[Outcome]) -> bool:
     """Gather all outcomes; whether the user interrupted."""
-    with Steps("Measuring") as steps:
+    with Steps("Measuring") as steps, told_to_end_is_interrupted():
         try:
             # Each is kept as it comes, so that an interruption takes none along.
             for outcome in run_benches(benches, plan, steps):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import enum
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
 from typing import IO, Any
 
 import click
@@ -35,6 +38,27 @@ def silence(stream: IO[Any]) -> None:
     with contextlib.suppress(OSError, ValueError):
         devnull = os.open(os.devnull, os.O_WRONLY)
         os.dup2(devnull, stream.fileno())
+
+
+@contextlib.contextmanager
+def told_to_end_is_interrupted() -> Iterator[None]:
+    """Take SIGTERM for an interruption, so that what was begun is cleaned up: temporary files,
+    and other processes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    process = os.getpid()
+
+    def interrupt(number: int, frame: object) -> None:
+        if os.getpid() == process:
+            raise KeyboardInterrupt
+        os._exit(128 + number)  # a fork, whose parent cleans up
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def occupy_closed_streams() -> None:

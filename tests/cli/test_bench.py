@@ -93,7 +93,7 @@ def test_what_cannot_be_done_is_refused(
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("device", ["toaster", "meta", "cuda:99"])
+@pytest.mark.parametrize("device", ["toaster", "meta", "cuda:99", "cpu:toaster"])
 def test_a_device_that_is_not_there_is_named(shell: Shell, device: str) -> None:
     pytest.importorskip("torch")
     done = shell.memlint("bench", "TOY101", "--device", device, status=2)
@@ -147,7 +147,10 @@ def test_formats_and_colours(shell: Shell) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")
-def test_an_interrupted_run_tells_what_was_measured(shell: Shell, kept: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_tells_what_was_measured(
+    shell: Shell, kept: Path, number: signal.Signals
+) -> None:
     started = shell.folder / "started"
     process = subprocess.Popen(
         shell.command("bench", "TOY102", "TOY101", "--format", "json", "--save"),
@@ -163,7 +166,7 @@ def test_an_interrupted_run_tells_what_was_measured(shell: Shell, kept: Path) ->
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=20)
     assert process.returncode == 130
     document = json.loads(out)
