@@ -268,9 +268,16 @@ def time_one(
 
 
 def weigh(
-    as_is: Callable[[], float], alternative: Callable[[], float], *, rounds: int, seed: int = 0
+    as_is: Callable[[], float],
+    alternative: Callable[[], float],
+    *,
+    rounds: int,
+    limit: float | None = None,
+    seed: int = 0,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Comparison:
-    """Compare what two ways take, bytes say, in so many rounds.
+    """Compare what two ways take, bytes say, in so many rounds; in fewer, but one at least, where
+    ``limit`` seconds are over.
 
     Such numbers hardly change from one round to the next, and are slow to come by: instead of
     confidence intervals, the ones given span all rounds."""
@@ -278,14 +285,17 @@ def weigh(
     ways = (as_is, as_is, alternative)
     found: list[list[float]] = [[] for _ in ways]
     order = list(range(len(ways)))
-    for _ in range(rounds):
+    start = clock()
+    while len(found[0]) < rounds:
         draw.shuffle(order)
         for one in order:
             found[one].append(ways[one]())
+        if limit is not None and clock() - start > limit:
+            break
     first, again, other = found
     ratios, control = _ratios(first, other), _ratios(first, again)
     middle, low, high = median(ratios), min(ratios), max(ratios)
     return Comparison(
         median(first), median(other), 0.0, middle, low, high, middle, low, high,
-        min(control), max(control), rounds,
+        min(control), max(control), len(first),
     )  # fmt: skip

@@ -82,7 +82,7 @@ class Lab:
         seconds = self.seconds / SITTINGS
         try:
             if isinstance(stated, Weighed):
-                row = self._weighed(stated, forms)
+                row = self._weighed(stated, forms, seconds)
             else:
                 row = self._timed(stated, forms, seconds, sittings)
         finally:
@@ -144,9 +144,10 @@ class Lab:
             found.append(_sitting(pair, seconds, len(found)))
         return found
 
-    def _weighed(self, stated: Weighed, forms: Forms) -> Row:
+    def _weighed(self, stated: Weighed, forms: Forms, seconds: float) -> Row:
         as_is = stated.alternative if self.plan.control else stated.as_is
-        found = weigh(as_is, stated.alternative, rounds=SITTINGS)
+        limit = _PATIENCE * SITTINGS * seconds
+        found = weigh(as_is, stated.alternative, rounds=SITTINGS, limit=limit, clock=self._clock)
         row = self._row([found], f"{stated.what}: {stated.of}", Unit.BYTES, forms)
         return replace(row, verdict=_verdict_of_bytes(row))
 

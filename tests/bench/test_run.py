@@ -333,3 +333,15 @@ def test_a_bench_that_returns_something_else_is_told_so() -> None:
 
     (outcome,) = outcomes(Plan(), Odd)
     assert outcome.failed == "TypeError: a bench returns a Pair or a Weighed, not 3"
+
+
+def test_on_a_slow_machine_bytes_are_taken_once() -> None:
+    now = [0.0]
+
+    def slow() -> float:
+        now[0] += 100.0
+        return 8.0
+
+    stated = Weighed(slow, slow, "kept", "a list")
+    assert Lab(Plan(), clock=lambda: now[0]).compare(stated, FORMS).rounds == 1
+    assert Lab(Plan()).compare(Weighed(lambda: 8, lambda: 8, "kept", ""), FORMS).rounds > 1

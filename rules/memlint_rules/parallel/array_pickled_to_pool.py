@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -146,7 +147,7 @@ class ArrayPickledToPool(Rule):
         sizes=Sizes("MiB of the array", quick=4, full=(1, 4, 32)),
     )
     def bench_tuples(self, size: Size) -> Pair:
-        """`starmap` over pairs of the array and a row."""
+        """The array beside each row."""
         return _on_pools(size)
 
     @bench(
@@ -161,15 +162,26 @@ class ArrayPickledToPool(Rule):
         """`map` of a partial."""
         pair = _on_pools(size)
         return replace(
-            pair, as_is=lambda pool, _, table: pool.map(partial(_row_of, table), range(_TASKS))
+            pair,
+            as_is=lambda pool, _, table: list(
+                pool.map(partial(_row_of, table), range(_TASKS), chunksize=_CHUNK)
+            ),
         )
 
 
 _TASKS, _COLUMNS = 16, 1024
+_CHUNK = 2
+"""As `multiprocessing.Pool` has it for so many tasks."""
 _tables: list[Any] = []
 
 
+def _leave_interrupts() -> None:
+    """The process that hands out the tasks ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def _keep(table: Any) -> None:
+    _leave_interrupts()
     _tables[:] = [table]
 
 
@@ -182,25 +194,32 @@ def _row_of_kept(row: int) -> float:
 
 
 def _on_pools(size: Size) -> Pair:
-    from multiprocessing import get_context
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import active_children, get_context
 
     import numpy as np
 
     rows = (size.number << 20) // (8 * _COLUMNS)
     table = np.random.default_rng(0).random((rows, _COLUMNS))
+    others = active_children()
     # Forks of a process with threads may hang; what is sent with the tasks is the same.
     context = get_context("spawn")
-    plain = context.Pool(2)
-    initialized = context.Pool(2, initializer=_keep, initargs=(table,))
+    plain = ProcessPoolExecutor(2, context, _leave_interrupts)
+    initialized = ProcessPoolExecutor(2, context, _keep, (table,))
 
     def close() -> None:
+        # A worker that is interrupted in the middle of a message would be waited for in vain.
+        for child in active_children():
+            if child not in others:
+                child.kill()
         for pool in (plain, initialized):
-            pool.terminate()
-            pool.join()
+            pool.shutdown()
 
     return Pair(
-        lambda pool, _, table: pool.starmap(_row_of, [(table, row) for row in range(_TASKS)]),
-        lambda _, pool, table: pool.map(_row_of_kept, range(_TASKS)),
+        lambda pool, _, table: list(
+            pool.map(_row_of, [table] * _TASKS, range(_TASKS), chunksize=_CHUNK)
+        ),
+        lambda _, pool, table: list(pool.map(_row_of_kept, range(_TASKS), chunksize=_CHUNK)),
         lambda: (plain, initialized, table),
         f"{size.number} MiB, {_TASKS} tasks",
         rotate=False,
