@@ -160,66 +160,77 @@ class ArrayPickledToPool(Rule):
     )
     def bench_partial(self, size: Size) -> Pair:
         """`map` of a partial."""
-        pair = _on_pools(size)
         return replace(
-            pair,
-            as_is=lambda pool, _, table: list(
-                pool.map(partial(_row_of, table), range(_TASKS), chunksize=_CHUNK)
+            _on_pools(size),
+            as_is=lambda pool, _, table: pool.map(
+                partial(_row_of, table), [(row,) for row in range(_TASKS)]
             ),
         )
 
 
-_TASKS, _COLUMNS = 16, 1024
+_TASKS, _COLUMNS, _WORKERS = 16, 1024, 2
 _CHUNK = 2
 """As `multiprocessing.Pool` has it for so many tasks."""
-_tables: list[Any] = []
-
-
-def _leave_interrupts() -> None:
-    """The process that hands out the tasks ends the others."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _keep(table: Any) -> None:
-    _leave_interrupts()
-    _tables[:] = [table]
 
 
 def _row_of(table: Any, row: int) -> float:
     return float(table[row].sum())
 
 
-def _row_of_kept(row: int) -> float:
-    return _row_of(_tables[0], row)
+def _work(tasks: Any, kept: Any) -> None:
+    """What a worker of a pool does: take chunks of tasks from a pipe, and answer with the results.
+
+    ``kept`` is the array that it was started with, where it was."""
+    # The process that hands out the tasks ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        function, chunk = tasks.recv()
+        tasks.send([function(*task) if kept is None else function(kept, *task) for task in chunk])
+
+
+class _Workers:
+    """Two processes and their pipes: a pool of which nothing is left to wait for when it ends."""
+
+    def __init__(self, kept: Any = None) -> None:
+        from multiprocessing import get_context
+
+        # Forks of a process with threads may hang; what is sent with the tasks is the same.
+        context = get_context("spawn")
+        pipes = [context.Pipe() for _ in range(_WORKERS)]
+        self._pipes = [ours for ours, _ in pipes]
+        self._processes = [
+            context.Process(target=_work, args=(theirs, kept), daemon=True) for _, theirs in pipes
+        ]
+        for process in self._processes:
+            process.start()
+
+    def map(self, function: Any, tasks: list[tuple[Any, ...]]) -> list[float]:
+        chunks = [tasks[start : start + _CHUNK] for start in range(0, len(tasks), _CHUNK)]
+        for number, chunk in enumerate(chunks):
+            self._pipes[number % _WORKERS].send((function, chunk))
+        answers = [self._pipes[number % _WORKERS].recv() for number in range(len(chunks))]
+        return [result for answer in answers for result in answer]
+
+    def close(self) -> None:
+        for process in self._processes:
+            process.kill()
+            process.join()
 
 
 def _on_pools(size: Size) -> Pair:
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import active_children, get_context
-
     import numpy as np
 
     rows = (size.number << 20) // (8 * _COLUMNS)
     table = np.random.default_rng(0).random((rows, _COLUMNS))
-    others = active_children()
-    # Forks of a process with threads may hang; what is sent with the tasks is the same.
-    context = get_context("spawn")
-    plain = ProcessPoolExecutor(2, context, _leave_interrupts)
-    initialized = ProcessPoolExecutor(2, context, _keep, (table,))
+    plain, initialized = _Workers(), _Workers(table)
 
     def close() -> None:
-        # A worker that is interrupted in the middle of a message would be waited for in vain.
-        for child in active_children():
-            if child not in others:
-                child.kill()
-        for pool in (plain, initialized):
-            pool.shutdown()
+        plain.close()
+        initialized.close()
 
     return Pair(
-        lambda pool, _, table: list(
-            pool.map(_row_of, [table] * _TASKS, range(_TASKS), chunksize=_CHUNK)
-        ),
-        lambda _, pool, table: list(pool.map(_row_of_kept, range(_TASKS), chunksize=_CHUNK)),
+        lambda pool, _, table: pool.map(_row_of, [(table, row) for row in range(_TASKS)]),
+        lambda _, pool, table: pool.map(_row_of, [(row,) for row in range(_TASKS)]),
         lambda: (plain, initialized, table),
         f"{size.number} MiB, {_TASKS} tasks",
         rotate=False,
