@@ -272,6 +272,7 @@ def weigh(
     alternative: Callable[[], float],
     *,
     rounds: int,
+    grain: float = 0.0,
     limit: float | None = None,
     seed: int = 0,
     clock: Callable[[], float] = time.perf_counter,
@@ -280,7 +281,8 @@ def weigh(
     ``limit`` seconds are over.
 
     Such numbers hardly change from one round to the next, and are slow to come by: instead of
-    confidence intervals, the ones given span all rounds."""
+    confidence intervals, the ones given span all rounds, each number being off by ``grain`` at
+    most."""
     draw = random.Random(seed)
     ways = (as_is, as_is, alternative)
     found: list[list[float]] = [[] for _ in ways]
@@ -293,9 +295,18 @@ def weigh(
         if limit is not None and clock() - start > limit:
             break
     first, again, other = found
-    ratios, control = _ratios(first, other), _ratios(first, again)
-    middle, low, high = median(ratios), min(ratios), max(ratios)
+    middle = median(_ratios(first, other))
+    low, high = _span(first, other, grain)
     return Comparison(
         median(first), median(other), 0.0, middle, low, high, middle, low, high,
-        min(control), max(control), len(first),
+        *_span(first, again, grain), len(first),
     )  # fmt: skip
+
+
+def _span(above: Sequence[float], below: Sequence[float], grain: float) -> tuple[float, float]:
+    """The least and the greatest ratio, with numbers that are off by so much."""
+    pairs = list(zip(above, below, strict=True))
+    return (
+        min(max(a - grain, 0.0) / max(b + grain, 1e-12) for a, b in pairs),
+        max((a + grain) / max(b - grain, grain, 1e-12) for a, b in pairs),
+    )

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlint.measure import LEAST_CLAIM, Comparison, Run, TooLong, compare, median_interval
+from memlint.measure import (
+    LEAST_CLAIM,
+    Comparison,
+    Run,
+    TooLong,
+    compare,
+    median_interval,
+    weigh,
+)
 
 
 class Machine:
@@ -182,3 +190,10 @@ def test_the_interval_is_right_as_often_as_it_says() -> None:
         low, high = median_interval([draw.gauss(0, 1) for _ in range(31)])
         inside += low <= 0 <= high
     assert 940 <= inside <= 985
+
+
+def test_bytes_are_off_by_their_grain() -> None:
+    found = weigh(lambda: 1000.0, lambda: 100.0, rounds=1, grain=10.0)
+    assert found.ratio == 10.0
+    assert (found.low, found.high) == (990 / 110, 1010 / 90)
+    assert weigh(lambda: 5.0, lambda: 5.0, rounds=2, grain=10.0).control_low == 0.0

@@ -147,7 +147,14 @@ class Lab:
     def _weighed(self, stated: Weighed, forms: Forms, seconds: float) -> Row:
         as_is = stated.alternative if self.plan.control else stated.as_is
         limit = _PATIENCE * SITTINGS * seconds
-        found = weigh(as_is, stated.alternative, rounds=SITTINGS, limit=limit, clock=self._clock)
+        found = weigh(
+            as_is,
+            stated.alternative,
+            rounds=SITTINGS,
+            grain=stated.grain,
+            limit=limit,
+            clock=self._clock,
+        )
         row = self._row([found], f"{stated.what}: {stated.of}", Unit.BYTES, forms)
         return replace(row, verdict=_verdict_of_bytes(row))
 

@@ -63,16 +63,23 @@ class Pair:
     close: Callable[[], object] = _nothing
 
 
+PROCESS_GRAIN = 16 << 10
+"""Bytes by which the memory of a process is off, as the system counts it: some pages of 4 KiB."""
+
+
 @dataclass(frozen=True, slots=True)
 class Weighed:
     """Two forms that are compared by the bytes that they take: each returns a number of bytes.
 
-    ``of`` says of which: "bytes kept per step", "peak of resident memory"."""
+    ``of`` says of which: "bytes kept per step", "peak of resident memory".  ``grain`` is what each
+    number may be off by: what the system counts for a process comes in pages, of which a few more
+    or less are chance."""
 
     as_is: Callable[[], float]
     alternative: Callable[[], float]
     of: str
     what: str
+    grain: int = 0
     close: Callable[[], object] = _nothing
 
 

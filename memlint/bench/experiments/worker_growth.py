@@ -11,7 +11,7 @@ from memlint.bench.child import in_child
 from memlint.bench.experiment import Experiment, Found
 from memlint.bench.judging import standing
 from memlint.bench.lab import Forms, Lab
-from memlint.bench.pair import Weighed
+from memlint.bench.pair import PROCESS_GRAIN, Weighed
 from memlint.bench.quantities import amount
 from memlint.bench.results import Answer, Unit
 
@@ -52,6 +52,7 @@ class WorkerGrowth(Experiment):
                 cycle(found[_ARRAY]).__next__,
                 "private memory of a worker",
                 f"{count} strings, {method}",
+                PROCESS_GRAIN,
             )
             forms = Forms(self.name, "list", "array", method, count)
             rows.append(lab.compare(stated, forms))

@@ -11,7 +11,7 @@ from memlint.analysis.loader_calls import may_start_workers
 from memlint.analysis.loaders import has_workers, name_of
 from memlint.analysis.values import Absent, constants
 from memlint.bench.declare import Sizes, bench
-from memlint.bench.pair import Size, Weighed
+from memlint.bench.pair import PROCESS_GRAIN, Size, Weighed
 from memlint.findings import Confidence, Severity
 from memlint.rule import Draft, Needs, Related, Rule
 from memlint.tracer.records import WorkerMemory
@@ -212,6 +212,7 @@ def _weighed(kept: str, size: Size) -> Weighed:
         lambda: in_child(owned_after_reading, "bytes", size.number),
         of="owned by the worker",
         what=f"{size.number} paths",
+        grain=PROCESS_GRAIN,
     )
 
 
