@@ -66,6 +66,9 @@ class Pair:
 PROCESS_GRAIN = 16 << 10
 """Bytes by which the memory of a process is off, as the system counts it: some pages of 4 KiB."""
 
+PEAK_GRAIN = 1 << 20
+"""The same of a peak, which libraries that are imported on the way have a part in."""
+
 
 @dataclass(frozen=True, slots=True)
 class Weighed:

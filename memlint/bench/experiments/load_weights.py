@@ -13,7 +13,7 @@ from memlint.bench.child import in_child, peak_bytes, resident_bytes
 from memlint.bench.experiment import Experiment, Found
 from memlint.bench.judging import standing
 from memlint.bench.lab import Forms, Lab
-from memlint.bench.pair import PROCESS_GRAIN, Weighed
+from memlint.bench.pair import PEAK_GRAIN, Weighed
 from memlint.bench.plan import SITTINGS
 from memlint.bench.quantities import amount, ratio
 from memlint.bench.results import Answer, Row, Unit, Verdict
@@ -57,7 +57,7 @@ class LoadWeights(Experiment):
                     cycle(peaks[way]).__next__,
                     "peak of resident memory",
                     f"{mib} MiB of weights",
-                    PROCESS_GRAIN,
+                    PEAK_GRAIN,
                 ),
                 Forms(self.name, _PLAIN, way, way.replace(" ", "-"), mib),
             )

@@ -15,7 +15,7 @@ from memlint.analysis.shown import shown
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Absent, must_be
 from memlint.bench.declare import Sizes, bench
-from memlint.bench.pair import PROCESS_GRAIN, Pair, Size, Weighed
+from memlint.bench.pair import PEAK_GRAIN, Pair, Size, Weighed
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Rule
 
@@ -295,7 +295,7 @@ def _peaks(size: Size, as_is: str, alternative: str) -> Weighed:
         lambda: in_child(peak_of_loading, path, size.number, alternative),
         of="peak of resident memory",
         what=f"{size.number} MiB",
-        grain=PROCESS_GRAIN,
+        grain=PEAK_GRAIN,
         close=folder.cleanup,
     )
 
