@@ -50,9 +50,10 @@ class TransposedStream(Rule):
     tokens. A residual sum keeps the strides of its first operand, so that every normalization
     and every linear layer of every block reads the stream along the slow axis, or copies it
     first. One dense copy ahead of the stack does that once. On a stack like a ViT's it was 1.66
-    times as fast with the copy (two cores of an AMD Zen 3, PyTorch 2.14); public reports say 3
-    to 4 % on NVIDIA and 8 to 31 % on AMD GPUs. It depends on the sizes, so the rule is off by
-    default: measure.
+    times as fast with the copy (two cores of an AMD Zen 3, PyTorch 2.14); `memlint bench` gave 1.1
+    to 1.4 times at 14 x 14 to 32 x 32 tokens and 1.9 times at 64 x 64 (one virtual x86-64 core,
+    PyTorch 2.13). Public reports say 3 to 4 % on NVIDIA and 8 to 31 % on AMD GPUs. It depends on
+    the sizes, so the rule is off by default: measure.
 
     ## When it is silent
 
