@@ -60,16 +60,16 @@ class Lab:
 
     def require_time(self) -> None:
         """Raise :class:`OutOfTime` where the budget is spent: before operands are made."""
-        assert self.seconds
+        if self._end is not None and self._clock() >= self._end:
+            raise OutOfTime
 
     @property
     def seconds(self) -> float:
         """What may be spent on the next comparison; raises :class:`OutOfTime` if nothing."""
         if self._end is None:
             return self.plan.seconds
-        left = self._end - self._clock()
-        if left <= 0:
-            raise OutOfTime
+        self.require_time()
+        left = max(self._end - self._clock(), 0.0)
         return min(self.plan.seconds, left / self._left)
 
     def compare(self, stated: Comparable, forms: Forms, sittings: int = SITTINGS) -> Row:

@@ -14,7 +14,7 @@ from memlint.bench.requirements import missing
 from memlint.bench.results import Answer, Outcome, Standing
 from memlint.rule import Rule
 
-OUT_OF_TIME = "the budget was spent: ask for it by name, or raise --budget"
+OUT_OF_TIME = "the budget was spent: raise --budget, or ask for fewer benches"
 INTERRUPTED = "the run was interrupted"
 
 

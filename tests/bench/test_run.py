@@ -10,7 +10,7 @@ import pytest
 from memlint.bench.collect import rule_benches
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.experiment import Experiment, Found
-from memlint.bench.lab import Forms, Lab, NotTheSame
+from memlint.bench.lab import Forms, Lab, NotTheSame, OutOfTime
 from memlint.bench.pair import Pair, Size, Weighed
 from memlint.bench.plan import Plan
 from memlint.bench.results import Answer, Outcome, Standing, Unit, Verdict
@@ -345,3 +345,14 @@ def test_on_a_slow_machine_bytes_are_taken_once() -> None:
     stated = Weighed(slow, slow, "kept", "a list")
     assert Lab(Plan(), clock=lambda: now[0]).compare(stated, FORMS).rounds == 1
     assert Lab(Plan()).compare(Weighed(lambda: 8, lambda: 8, "kept", ""), FORMS).rounds > 1
+
+
+def test_a_spent_budget_is_noticed_before_operands_are_made() -> None:
+    now = [0.0]
+    lab = Lab(Plan(budget=5.0), clock=lambda: now[0])
+    lab.require_time()
+    now[0] = 5.0
+    with pytest.raises(OutOfTime):
+        lab.require_time()
+    with pytest.raises(OutOfTime):
+        _ = lab.seconds
