@@ -90,19 +90,6 @@ class Lab:
         self.rows.append(row)
         return row
 
-    def time(self, run: Callable[..., Any], operands: Callable[[], tuple[Any, ...]]) -> Point:
-        """Seconds that one form takes, as the ``y`` of a point at 0.
-
-        It is called with what ``operands`` makes, once in each sitting."""
-        seconds = self.seconds / SITTINGS
-        found = [time_one(_on(run, [operands()]), budget=seconds) for _ in range(SITTINGS)]
-        return Point(
-            0.0,
-            median(one.middle for one in found),
-            min(one.low for one in found),
-            max(one.high for one in found),
-        )
-
     def point(
         self,
         x: float,
