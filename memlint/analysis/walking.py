@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -102,9 +104,19 @@ def nodes_of(node: ast.AST) -> list[ast.AST]:
     return walk(node)
 
 
+@lru_cache(maxsize=512)
+def kinds_in(node: ast.AST) -> Mapping[type[ast.AST], list[Any]]:
+    """The nodes of :func:`nodes_of` by their class, in its order; none for a class without any."""
+    found = defaultdict[type[ast.AST], list[Any]](list)
+    for one in nodes_of(node):
+        found[one.__class__].append(one)
+    return found
+
+
 def forget_nodes() -> None:
     """Forget what :func:`nodes_of` keeps: a program is done with."""
     nodes_of.cache_clear()
+    kinds_in.cache_clear()
 
 
 def as_module(node: ast.AST) -> ast.Module:
