@@ -36,17 +36,29 @@ class LatePattern:
         return hash((self.pattern, self.flags))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return LatePattern, (self.pattern, self.flags)
+        return type(self), (self.pattern, self.flags)
 
     def __repr__(self) -> str:
         return f"late_pattern({self.pattern!r}, {int(self.flags)})"
 
 
+class NamePattern(LatePattern):
+    """A pattern that looks at one name, the dot before and the parenthesis behind it at most:
+    where each name of a text is listed once it finds what it finds in the text, and sooner."""
+
+
 if TYPE_CHECKING:
+
+    def name_pattern(pattern: str) -> re.Pattern[str]:
+        """A pattern that looks at a single name, with a dot before and a parenthesis behind it."""
 
     def late_pattern(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
         """A pattern as of :func:`re.compile`, that is compiled when it is first used."""
 else:
+
+    def name_pattern(pattern):
+        """A pattern that looks at a single name, with a dot before and a parenthesis behind it."""
+        return NamePattern(pattern, 0)
 
     def late_pattern(pattern, flags=0):
         """A pattern as of :func:`re.compile`, that is compiled when it is first used."""
@@ -56,3 +68,8 @@ else:
 def is_pattern(word: object) -> TypeGuard[re.Pattern[str]]:
     """Whether something is a pattern, compiled or not."""
     return isinstance(word, (re.Pattern, LatePattern))
+
+
+def is_name_pattern(word: object) -> bool:
+    """Whether something is a pattern that looks at a single name."""
+    return isinstance(word, NamePattern)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from memlint.linter.gate import Passed
 from memlint.rule import Rule, Word, occurs
 from memlint.source.project import NOTHING, Followed, Looked, Origin, Project
 from memlint.source.read import SourceError, decode
@@ -14,27 +13,20 @@ _MOST_FOLLOWED = 20
 class Across:
     """Follows the imports of programs, as far as some rule may gain by it."""
 
-    def __init__(self, rules: Sequence[Rule], project: Project) -> None:
+    def __init__(self, project: Project) -> None:
         self._project = project
-        self._rules = [rule for rule in rules if rule.needs.across]
         self._known: dict[tuple[Origin, Word], bool] = {}
         self._modules: dict[tuple[str, Word], bool] = {}
 
-    def follow(
-        self, path: str, data: bytes, speaking: Sequence[Rule]
-    ) -> tuple[list[Rule], Followed]:
+    def follow(self, path: str, data: bytes, passed: Passed) -> tuple[list[Rule], Followed]:
         """The rules that speak of a program alone, or of it and what it imports; and that."""
-        if not self._rules or b"import" not in data:
-            return list(speaking), NOTHING
-        loose = data.decode("latin-1")
-        open_rules = [r for r in self._rules if r in speaking or _may_be_met(r, loose)]
-        if not open_rules:
-            return list(speaking), NOTHING
+        if not passed.open:
+            return passed.speaking, NOTHING
         try:
             text = decode(data)
         except SourceError:
-            return list(speaking), NOTHING
-        words = tuple(dict.fromkeys(word for rule in open_rules for word in rule.needs.across))
+            return passed.speaking, NOTHING
+        words = tuple(dict.fromkeys(word for rule in passed.open for word in rule.needs.across))
         looked: dict[str, Looked] = {}
         names: dict[str, Origin] = {}
         texts: dict[str, str] = {}
@@ -50,9 +42,11 @@ class Across:
         followed = Followed(names, frozenset(origins), texts, tuple(looked.values()))
         whole = "\n".join((text, *texts.values()))
         added = [
-            rule for rule in open_rules if names and rule not in speaking and _meets(rule, whole)
+            rule
+            for rule in passed.open
+            if names and rule not in passed.speaking and _meets(rule, whole)
         ]
-        return [*speaking, *added], followed
+        return [*passed.speaking, *added], followed
 
     def _holds(self, origin: Origin, word: Word, looked: dict[str, Looked]) -> bool:
         """Whether what an imported name reaches holds a word."""
@@ -70,15 +64,6 @@ class Across:
             module = self._project.module(path)
             self._modules[key] = module is not None and occurs(word, module.text)
         return self._modules[key]
-
-
-def _may_be_met(rule: Rule, text: str) -> bool:
-    """Whether each group that the program does not meet may be met by what it imports."""
-    across = set(rule.needs.across)
-    return all(
-        not across.isdisjoint(group) or any(occurs(word, text) for word in group)
-        for group in rule.needs.groups
-    )
 
 
 def _meets(rule: Rule, text: str) -> bool:

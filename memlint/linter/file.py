@@ -101,7 +101,7 @@ class Plan:
         self._listening = frozenset(rule.code for rule in rules if handlers(rule))
         self._gate = Gate(self.rules)
         self._project = Project(str(settings.root), settings.max_file_size)
-        self._across = Across(self.rules, self._project)
+        self._across = Across(self._project)
 
     def run(self, job: Job) -> FileResult:
         """Lint one file.  Raises nothing but ``KeyboardInterrupt`` and ``SystemExit``."""
@@ -123,8 +123,7 @@ class Plan:
 
     def _lint(self, job: Job, data: bytes, digest: str, clock: Stopwatch) -> FileResult:
         active = self._active(job.inside)
-        speaking = self._gate.pass_through(data)
-        speaking, followed = self._across.follow(job.path, data, speaking)
+        speaking, followed = self._across.follow(job.path, data, self._gate.pass_through(data))
         if len(active) < len(self.rules):
             speaking = [rule for rule in speaking if rule in active]
         clock.lap("gate")

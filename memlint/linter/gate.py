@@ -4,41 +4,89 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
-from typing import TypeAlias
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
 
-from memlint.late_pattern import is_pattern, late_pattern
+from memlint.late_pattern import is_name_pattern, is_pattern, late_pattern
 from memlint.rule import Needs, Rule, Word
 
-_Sign: TypeAlias = bytes | Callable[[bytes], object]
+_NAME = late_pattern(rb"\.?\w+\(?")
+_IS_PART_OF_NAME = late_pattern(r"\.?\w+\(?", re.ASCII)
+# The names of a larger file, listed before they become a set, would take much memory.
+_LARGE = 1_000_000
+
+
+class Passed(NamedTuple):
+    """The rules that may have something to say about a file by itself, and those that may
+    have it together with what the file imports."""
+
+    speaking: list[Rule]
+    open: list[Rule]
+
+
+class _Text:
+    """The bytes of a file, and what is made of them once for all that ask."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    @cached_property
+    def characters(self) -> str:
+        """The bytes as characters, whatever the encoding."""
+        return self.data.decode("latin-1")
+
+    @cached_property
+    def names(self) -> bytes:
+        """Each name that occurs, once, with a dot before and a parenthesis behind it: what can
+        only be part of one of these is found sooner here than in the bytes."""
+        if len(self.data) > _LARGE:
+            return self.data
+        return b"\n".join(set(_NAME.findall(self.data)))
+
+
+_Test: TypeAlias = Callable[[_Text], object]
+# A word's number, which is the same for all rules that declare it, and what looks for it.
+_Sign: TypeAlias = tuple[int, _Test]
+_Groups: TypeAlias = list[list[_Sign]]
 
 
 class Gate:
     """A sieve for the rules of one configuration.  Each word is looked for once per file."""
 
-    __slots__ = ("_rules",)
+    __slots__ = ("_count", "_open", "_rules")
 
     def __init__(self, rules: Sequence[Rule]) -> None:
-        # The same word of several rules is one sign, which is looked for once.
-        in_bytes = cache(_in_bytes)
-        self._rules = [
-            (rule, sorted(([*map(in_bytes, group)] for group in _groups(rule.needs)), key=_cost))
-            for rule in rules
-        ]
+        numbers: dict[Word, int] = {}
 
-    def pass_through(self, data: bytes) -> list[Rule]:
-        """The rules whose needs the bytes meet."""
-        seen: dict[_Sign, bool] = {}
+        def signs(groups: Iterable[Iterable[Word]]) -> _Groups:
+            return [
+                [(numbers.setdefault(word, len(numbers)), _test(word)) for word in group]
+                for group in sorted(groups, key=_cost)
+            ]
+
+        self._rules = [(rule, signs(_groups(rule.needs))) for rule in rules]
+        self._open = [(rule, signs(_own_groups(rule.needs))) for rule in rules if rule.needs.across]
+        self._count = len(numbers)
+
+    def pass_through(self, data: bytes) -> Passed:
+        """The rules whose needs the bytes meet, or may meet with what is imported."""
+        text = _Text(data)
+        known: list[bool | None] = [None] * self._count
 
         def holds(sign: _Sign) -> bool:
-            if (known := seen.get(sign)) is None:
-                found = sign in data if isinstance(sign, bytes) else sign(data)
-                known = seen[sign] = bool(found)
-            return known
+            number, test = sign
+            held = known[number]
+            if held is None:
+                held = known[number] = bool(test(text))
+            return held
 
-        return [
-            rule for rule, groups in self._rules if all(any(map(holds, group)) for group in groups)
-        ]
+        def meets(groups: _Groups) -> bool:
+            return all(any(map(holds, group)) for group in groups)
+
+        return Passed(
+            [rule for rule, groups in self._rules if meets(groups)],
+            [rule for rule, groups in self._open if meets(groups)] if b"import" in data else [],
+        )
 
 
 def _groups(needs: Needs) -> Iterable[Iterable[Word]]:
@@ -49,14 +97,25 @@ def _groups(needs: Needs) -> Iterable[Iterable[Word]]:
     return dict.fromkeys((*needs.groups, *needs.units, *needs.values))
 
 
-def _in_bytes(word: Word) -> _Sign:
+def _own_groups(needs: Needs) -> Iterable[Iterable[Word]]:
+    """What a file must hold that may not be met by what it imports."""
+    across = frozenset(needs.across)
+    return (group for group in needs.groups if across.isdisjoint(group))
+
+
+def _test(word: Word) -> _Test:
     if isinstance(word, str):
-        return word.encode()
+        part = word.encode()
+        if _IS_PART_OF_NAME.fullmatch(word):
+            return lambda text: part in text.names
+        return lambda text: part in text.data
     if is_pattern(word):
         pattern = late_pattern(word.pattern.encode(), word.flags & ~re.UNICODE)
-        return lambda data: pattern.search(data)
-    return lambda data: word(data.decode("latin-1"))  # type: ignore[operator]
+        if is_name_pattern(word):
+            return lambda text: pattern.search(text.names)
+        return lambda text: pattern.search(text.data)
+    return lambda text: word(text.characters)  # type: ignore[operator]
 
 
-def _cost(group: list[_Sign]) -> int:
-    return sum(not isinstance(sign, bytes) for sign in group)
+def _cost(group: Iterable[Word]) -> int:
+    return sum(not isinstance(word, str) for word in group)

@@ -31,6 +31,7 @@ _TOP_LEVEL = late_pattern(
     re.MULTILINE,
 )
 _NEXT_STATEMENT = late_pattern(r"^[^\s#)\]}]", re.MULTILINE)
+_NAME = late_pattern(r"\w+")
 _WORD = late_pattern(r"(?<![.\w])[A-Za-z_]\w*")
 _MOST_BLOCKS = 20
 _MOST_HOPS = 4
@@ -383,10 +384,10 @@ class Project:
         """The names of the project that a program imports, and those of modules it imports."""
         is_made = cache(partial(_is_made, text=text))
         for bound in imports_of(text):
-            if bound.module.partition(".")[0] in LIBRARIES or not is_made(bound.local):
+            if bound.module.partition(".")[0] in LIBRARIES:
                 continue
             target = self.resolve(path, bound.module)
-            if target is None:
+            if target is None or not is_made(bound.local):
                 continue
             if bound.name == "*":
                 yield from self._all_of(bound, target, text, looked)
@@ -418,8 +419,7 @@ class Project:
         """``data.make_loader`` and its like, for each name that is used of a module."""
         if f"{bound.local}." not in text:
             return
-        used = set(re.findall(rf"(?<![\w.]){re.escape(bound.local)}\.(\w+)", text))
-        for name in sorted(used)[:_MOST_NAMES]:
+        for name in sorted(_used_of(bound.local, text))[:_MOST_NAMES]:
             found = self.find(path, name, looked)
             if found is not None and found.name:
                 yield _Import(bound.local.partition(".")[0], f"{bound.full}.{name}", found)
@@ -462,6 +462,20 @@ def _is_made(local: str, text: str) -> bool:
             return True
         at = text.find(local, at + 1)
     return False
+
+
+def _used_of(local: str, text: str) -> set[str]:
+    """The names behind a dot that a program uses of what it imports as ``local``."""
+    used: set[str] = set()
+    at = text.find(local + ".")
+    while at >= 0:
+        end = at + len(local)
+        if at == 0 or not (text[at - 1].isalnum() or text[at - 1] in "._"):
+            name = _NAME.match(text, end + 1)
+            if name is not None:
+                used.add(name[0])
+        at = text.find(local + ".", end)
+    return used
 
 
 def mark_foreign(tree: ast.Module, source: Source) -> None:

@@ -43,7 +43,10 @@ def differences(paths: Iterable[Path]) -> Iterator[str]:
             continue
         # One by one: a rule for which more is read would hide what another one loses.
         sieved = set[tuple[str, int, int, str]]().union(
-            *(told(analyze(source, tree, [rule], settings)) for rule in gate.pass_through(data))
+            *(
+                told(analyze(source, tree, [rule], settings))
+                for rule in gate.pass_through(data).speaking
+            )
         )
         whole = told(analyze(source, tree, rules, settings, sieve=False))
         for name, line, _, message in sorted(whole - sieved):
