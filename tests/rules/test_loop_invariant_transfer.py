@@ -64,3 +64,12 @@ def test_few_and_long_iterations_are_silent(loop: str) -> None:
 def test_a_chain_is_told_once() -> None:
     text = program("x = table.cpu().to(torch.float64).numpy()\nmodel(x)")
     assert len(found(text, RULE)) == 1
+
+
+def test_what_is_made_before_the_loop_is_told_of_once() -> None:
+    text = program("model(table.cuda())", head="table = torch.linspace(0, 1, 1000)")
+    assert len(found(text, RULE)) == 1
+    assert found(text, "create-then-move") == []
+    within = program("model(torch.arange(10).cuda())")
+    assert found(within, RULE) == []
+    assert len(found(within, "create-then-move")) == 1

@@ -57,6 +57,7 @@ class CreateThenMove(Rule):
     - the destination is the CPU, or is not known to be a device (`x.to(dtype)`);
     - the program sets a default device;
     - it runs once, in the module body;
+    - it is made before the loop in which it is moved: `loop-invariant-transfer` tells of it;
     - `*_like` and `new_*`, which follow another tensor.
 
     ## Example
