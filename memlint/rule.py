@@ -67,7 +67,8 @@ class Needs:
     well be met by the ``__init__`` of a method's class.  Functions that do not
     satisfy them are only read where others call them.  A word of ``also`` is what may speak
     against a finding: who holds one is read too, once there is anything to be found.  A group
-    with a word of ``across`` may be met by what the program imports from its own project.  With
+    with a word of ``across`` may be met by what the program imports from its own project, and all
+    that this names; with one of ``classes`` by the definition of a class that it imports.  With
     neither ``units`` nor ``values``, and where a word of ``whole`` occurs in the source, all
     functions are read.
 
@@ -81,7 +82,7 @@ class Needs:
     """
 
     __slots__ = (
-        "across", "alone", "also", "callers", "classwide", "groups", "nearest", "places",
+        "across", "alone", "also", "callers", "classes", "classwide", "groups", "nearest", "places",
         "units", "values", "whole",
     )  # fmt: skip
 
@@ -93,6 +94,7 @@ class Needs:
         whole: Iterable[str] = (),
         also: Iterable[Word] = (),
         across: Iterable[Word] = (),
+        classes: Sequence[Word] = (),
         classwide: bool = False,
         nearest: bool = False,
         alone: bool = False,
@@ -104,7 +106,8 @@ class Needs:
         self.values = tuple(_cheapest_first(group) for group in values)
         self.whole = frozenset(whole)
         self.also: tuple[Word, ...] = _cheapest_first(also)
-        self.across: tuple[Word, ...] = _cheapest_first(across)
+        self.across: tuple[Word, ...] = _cheapest_first((*across, *classes))
+        self.classes = frozenset(classes)
         self.classwide = classwide
         self.nearest = nearest
         self.alone = alone

@@ -61,7 +61,7 @@ class Index:
         needs: Iterable[Needs],
         imported: Mapping[str, str] | None = None,
     ) -> None:
-        self._lines, self._source = source.lines, source.text
+        self._lines = source.lines
         self._wanted: set[int] | None = None
         declared = list(needs)
         if any(_reads_all(one, source.text) for one in declared):
@@ -146,10 +146,10 @@ class Index:
         return _aliases(outside, group) if _has(self._outer_text, group) else set()
 
     def _has_place(self, unit: Unit, sieve: _Sieve, graph: _Graph) -> bool:
-        return _passes(sieve.places, unit, graph, self._source)
+        return _passes(sieve.places, unit, graph, sieve.text)
 
     def _is_demanding(self, unit: Unit, sieve: _Sieve, graph: _Graph) -> bool:
-        return sieve.callers is not None and _passes(sieve.callers, unit, graph, self._source)
+        return sieve.callers is not None and _passes(sieve.callers, unit, graph, sieve.text)
 
     def _text(self, node: ast.stmt) -> str:
         decorators = getattr(node, "decorator_list", [])
@@ -192,9 +192,11 @@ class Index:
 
 
 class _Sieve:
-    """The groups of a rule's needs, narrowed to the words that are in the program at all."""
+    """The groups of a rule's needs, narrowed to the words that are in the program at all, with
+    what it imports where that counts: ``text``."""
 
     def __init__(self, needs: Needs, text: str) -> None:
+        self.text = text
         self.classwide, self.nearest, self.alone = needs.classwide, needs.nearest, needs.alone
         self.across = frozenset(needs.across)
         self.places, self.callers = needs.places, needs.callers

@@ -24,6 +24,7 @@ from memlint.analysis.values import (
 )
 from memlint.analysis.walking import walk
 from memlint.late_dataclass import dataclass
+from memlint.source.project import is_foreign
 
 GROWING = frozenset({".append", ".add", ".extend", ".insert", ".appendleft"})
 SUMMING = frozenset({"operator.iadd", "operator.isubtract", "operator.add", "operator.subtract"})
@@ -232,10 +233,11 @@ def place_of(one: Kept, uses: Uses) -> tuple[ast.AST, str, ast.expr | None]:
     calls = list(one.called.context.calls)
     found: ast.expr | None = given
     while calls:
-        scope = uses.scope_of(place)
-        origin = _origin(one.value, scope, uses)
-        if origin is None or uses.scope_of(origin) is scope:
-            break
+        if not is_foreign(place):
+            scope = uses.scope_of(place)
+            origin = _origin(one.value, scope, uses)
+            if origin is None or uses.scope_of(origin) is scope:
+                break
         call = calls.pop()
         if not isinstance(call, ast.Call):
             break

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from memlint.late_pattern import late_pattern
 from memlint.linter.gate import Passed
 from memlint.rule import Rule, Word, occurs
 from memlint.source.project import NOTHING, Followed, Looked, Origin, Project
 from memlint.source.read import SourceError, decode
 
 _MOST_FOLLOWED = 20
+_CLASS = late_pattern(r"(?:@[^\n]*\n)*class ")
 
 
 class Across:
@@ -17,6 +19,7 @@ class Across:
         self._project = project
         self._known: dict[tuple[Origin, Word], bool] = {}
         self._modules: dict[tuple[str, Word], bool] = {}
+        self._classes: dict[tuple[Origin, Word], bool] = {}
 
     def follow(self, path: str, data: bytes, passed: Passed) -> tuple[list[Rule], Followed]:
         """The rules that speak of a program alone, or of it and what it imports; and that."""
@@ -26,7 +29,9 @@ class Across:
             text = decode(data)
         except SourceError:
             return passed.speaking, NOTHING
-        words = tuple(dict.fromkeys(word for rule in passed.open for word in rule.needs.across))
+        asked = dict.fromkeys(
+            (word, word in rule.needs.classes) for rule in passed.open for word in rule.needs.across
+        )
         looked: dict[str, Looked] = {}
         names: dict[str, Origin] = {}
         texts: dict[str, str] = {}
@@ -34,7 +39,12 @@ class Across:
         for one in self._project.imported(path, text, looked):
             if one.full in names or len(names) >= _MOST_FOLLOWED:
                 continue
-            if any(self._holds(one.origin, word, looked) for word in words):
+            if any(
+                self._is_class_with(one.origin, word)
+                if of_class
+                else self._holds(one.origin, word, looked)
+                for word, of_class in asked
+            ):
                 names[one.full] = one.origin
                 reached = self._project.reached(one.origin, looked)
                 texts[one.local] = texts.get(one.local, "") + "\n" + reached.text
@@ -56,6 +66,15 @@ class Across:
         if key not in self._known:
             self._known[key] = occurs(word, self._project.reached(origin, looked).text)
         return self._known[key]
+
+    def _is_class_with(self, origin: Origin, word: Word) -> bool:
+        """Whether an imported name stands for a class in whose definition a word occurs."""
+        key = (origin, word)
+        if key not in self._classes:
+            module = self._project.module(origin.path)
+            block = module.block(origin.name) if module is not None else ""
+            self._classes[key] = _CLASS.match(block) is not None and occurs(word, block)
+        return self._classes[key]
 
     def _near(self, path: str, word: Word) -> bool:
         """Whether the module that defines a name holds a word: cheaper to ask first."""

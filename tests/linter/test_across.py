@@ -86,6 +86,44 @@ def of_rule(name: str, *paths: str) -> list[Finding]:
     return [finding for finding in lint(*paths).findings if finding.name == name]
 
 
+METER = """\
+class Average:
+    def __init__(self):
+        self.total, self.count = 0.0, 0
+
+    def update(self, value, n=1):
+        self.total += value * n
+        self.count += n
+
+
+class Collector:
+    def __init__(self):
+        self.values = []
+
+    def add(self, value):
+        self.values.append(value)
+"""
+METER_USE = """\
+import torch
+from meters import Average, Collector
+
+
+class Trainer:
+    def __init__(self, model):
+        self.model, self.history = model, Collector()
+
+    def fit(self, loader, opt, criterion):
+        meter = Average()
+        for x, y in loader:
+            loss = criterion(self.model(x), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            {keep}
+        return meter.total
+"""
+
+
 @pytest.mark.parametrize(
     ("factory", "training", "imports", "call"),
     [
@@ -183,6 +221,30 @@ def test_a_kernel_of_another_module(write: Write) -> None:
 LOADING = (
     "import torch\n\n\ndef resume(model, path):\n    model.load_state_dict(torch.load(path))\n"
 )
+
+
+@pytest.mark.parametrize(
+    ("keep", "line"),
+    [
+        ("meter.update(loss, x.size(0))", 6),
+        ("self.history.add(loss)", 15),
+        ("meter.update(loss.item(), x.size(0))", None),
+        ("self.history.add(loss.detach())", None),
+        ("meter.update(1.0)", None),
+    ],
+)
+def test_a_meter_of_another_module(write: Write, keep: str, line: int | None) -> None:
+    write("meters.py", METER)
+    write("train.py", METER_USE.format(keep=keep))
+    findings = of_rule("graph-retention")
+    if line is None:
+        assert findings == []
+        return
+    (finding,) = findings
+    assert [(place.path, place.location.line) for place in finding.related] == [("meters.py", line)]
+    assert finding.location.line == METER_USE.splitlines().index("            {keep}") + 1
+    assert finding.fix is not None
+    assert [edit.content for edit in finding.fix.edits] == ["loss.detach()"]
 
 
 @pytest.mark.parametrize(

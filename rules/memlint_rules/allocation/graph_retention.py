@@ -10,6 +10,7 @@ from memlint.analysis.evaluation import evidence, guarded_by_callers, wants_grad
 from memlint.analysis.events import Called, Enclosing, Forward, ProgramEnd, ProgramStart
 from memlint.analysis.graphs import BACKWARD, differentiated, nodes_behind, surely_in_graph
 from memlint.analysis.places.evaluation import EVALUATING
+from memlint.analysis.places.meter import adds_to_itself
 from memlint.analysis.places.retention import NAMED, may_retain
 from memlint.analysis.retention import (
     GROWING,
@@ -31,6 +32,8 @@ from memlint.findings import Applicability, Severity
 from memlint.late_dataclass import dataclass
 from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
+from memlint.source.model import Source
+from memlint.source.project import is_foreign
 from memlint.tracer.operands import spell
 from memlint.tracer.records import Retained
 from memlint.tracer.sightings import Sighting
@@ -60,7 +63,7 @@ class GraphRetention(Rule):
     Reports sums, lists, dictionaries, attributes and meters of the program that outlive an
     iteration and are given a tensor that is part of a graph of autograd: `total += loss`,
     `losses.append(loss)`, `ema = 0.9 * ema + 0.1 * loss`, `meter.update(loss)` where `update` keeps
-    what it is given.
+    what it is given, also a meter that the program imports from its own project.
 
     ## Why it is slow
 
@@ -135,8 +138,9 @@ class GraphRetention(Rule):
     needs = Needs(
         {"torch", "lightning", "accelerate", "backward(", ".eval()", ".train(False"},
         {WALKED, *EVALUATING, NAMED},
-        {"+=", "-=", " + ", " - ", *(f"{name}(" for name in GROWING), "] = "},
-        units=[{"+=", "-=", " + ", " - ", "(", "] = "}],
+        {"+=", "-=", " + ", " - ", *(f"{name}(" for name in GROWING), "] = ", adds_to_itself},
+        units=[{"+=", "-=", " + ", " - ", "(", "] = ", adds_to_itself}],
+        classes=(adds_to_itself,),
         nearest=True,
         places=may_retain,
         callers=may_retain,
@@ -144,6 +148,7 @@ class GraphRetention(Rule):
 
     def check_start(self, program: ProgramStart) -> Iterator[Draft]:
         """Begin with no operations."""
+        self._source = program.source
         self._backwards: list[_Backward] = []
         self._forwards: list[Forward] = []
         self._others: list[Called] = []
@@ -296,7 +301,7 @@ class GraphRetention(Rule):
         if place is not one.node:
             related.append(Related(one.node, "it is kept here"))
         return self.finding(
-            place, text, HELP, severity=severity, related=related, fix=_fix(one, given)
+            place, text, HELP, severity=severity, related=related, fix=_fix(self._source, given)
         )
 
     def observe(self, kept: Retained) -> Iterator[Sighting]:
@@ -368,10 +373,12 @@ def _has_graph(called: Called) -> bool:
     return any(graphs_of(one) for one in called.args.positional)
 
 
-def _fix(one: Kept, given: ast.expr | None) -> DraftFix | None:
+def _fix(source: Source, given: ast.expr | None) -> DraftFix | None:
     if not isinstance(given, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp)):
         return None
-    text = one.called.source.segment(given)
+    if is_foreign(given):
+        return None
+    text = source.segment(given)
     if "\n" in text:
         return None
     shown = f"({text})" if isinstance(given, ast.BinOp) else text
