@@ -58,6 +58,9 @@ COMPILERS = (
 CONTEXTS = AUTOCAST | {"torch.device", "torch.no_grad", "torch.inference_mode", *COMPILERS}
 PLAIN_FORMATS = (Ref("torch.contiguous_format"), Ref("torch.preserve_format"), Const(None))
 
+# What the names of libraries that make modules and networks begin with.
+_WITH_NETWORKS = ("torch", "segmentation_models_pytorch.", "timm.")
+
 
 class Models(Layers):
     """What is done to modules."""
@@ -322,6 +325,8 @@ class Models(Layers):
         return made
 
     def _library_module(self, name: str, args: Args, node: ast.AST) -> Value | None:
+        if not name.startswith(_WITH_NETWORKS):
+            return None
         last = name.rpartition(".")[2]
         if name.startswith("torch.nn.") and last[:1].isupper():
             return Object(name, self.sites.at(node), facts_of(args))

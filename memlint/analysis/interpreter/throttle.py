@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 from memlint.analysis.last_name import last_name
@@ -51,6 +52,7 @@ def throttles(test: ast.expr, value: Value) -> bool | None:
     return True if _computed_by_remainder(value) else None
 
 
+@lru_cache(maxsize=256)
 def _compared(test: ast.Compare, op: ast.cmpop) -> bool | None:
     sides = (test.left, test.comparators[0])
     if any(_has_remainder(side) for side in sides):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 _EXACT = {
     "torch.utils.data.dataloader.DataLoader": "torch.utils.data.DataLoader",
     "torch.utils.data.dataloader.default_collate": "torch.utils.data.default_collate",
@@ -117,6 +119,7 @@ STARRED = {
 }  # fmt: skip
 
 
+@lru_cache(maxsize=4096)
 def canonical(name: str) -> str:
     """The name under which the tables and the rules know what ``name`` refers to.
 
