@@ -107,18 +107,19 @@ class Interpreter(Copies):
 
     def _enter_uncalled(self) -> None:
         """Functions and methods that the program itself never calls, as others would."""
-        entered: list[Function] = []
+        entered: list[tuple[Function, set[tuple[Site, str]]]] = []
         for function, owner in self._worklist():
             if id(function.node) in self.entered or not self._is_candidate(function):
                 continue
             receiver = self._self_of(owner, function) if owner is not None else None
             bound = Function(function.node, function.scope, receiver, function.name)
+            self.heap.asked = set()
             self._enter(bound)
-            entered.append(bound)
-        for function in entered:
+            entered.append((bound, self.heap.asked))
+        for function, asked in entered:
             # What one method stores, the methods before it may read when they run again.
             receiver = function.bound
-            if isinstance(receiver, Instance) and self._grew(receiver):
+            if isinstance(receiver, Instance) and self._grew(receiver, asked):
                 self._enter(function)
 
     def _is_candidate(self, function: Function) -> bool:
@@ -135,8 +136,14 @@ class Interpreter(Copies):
         self.grad_set = self._grad_set_by_module
         self.run(function, Args(), entry=True)
 
-    def _grew(self, instance: Instance) -> bool:
-        return self.heap.of(instance.site) != self._after_init.get(instance.site)
+    def _grew(self, instance: Instance, asked: set[tuple[Site, str]]) -> bool:
+        """Whether an object has other attributes now than after its ``__init__``, among those
+        that were ``asked`` for."""
+        before, now = self._after_init[instance.site], self.heap.of(instance.site)
+        return any(
+            (instance.site, name) in asked and before.get(name) != value
+            for name, value in now.items()
+        ) or ((instance.site, "") in asked and before != now)
 
     def _worklist(self) -> Iterator[tuple[Function, Class | None]]:
         index = 0

@@ -159,18 +159,22 @@ class Heap:
 
     def __init__(self) -> None:
         self._attributes: dict[Site, Variables] = {}
+        # What was asked for since this was last made anew; without a name all of an object.
+        self.asked: set[tuple[Site, str]] = set()
 
     def of(self, site: Site) -> Variables:
+        self.asked.add((site, ""))
         return self._attributes.setdefault(site, {})
 
     def holders(self) -> Iterator[Variables]:
         yield from self._attributes.values()
 
     def get(self, instance: Instance, name: str) -> Value | None:
-        return self.of(instance.site).get(name)
+        self.asked.add((instance.site, name))
+        return self._attributes.get(instance.site, {}).get(name)
 
     def put(self, instance: Instance, name: str, value: Value, *, strong: bool) -> None:
-        attributes = self.of(instance.site)
+        attributes = self._attributes.setdefault(instance.site, {})
         old = attributes.get(name)
         attributes[name] = value if strong or old is None else join((old, value))
 
