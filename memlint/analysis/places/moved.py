@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import chain
 
 from memlint.analysis.births import FUNCTION_STEPS, METHOD_STEPS, SAID
 from memlint.analysis.knowledge.factories import FACTORIES
@@ -18,7 +19,7 @@ from memlint.analysis.leading_names import (
     code_of,
     definitions,
 )
-from memlint.analysis.walking import nodes_of
+from memlint.analysis.walking import kinds_in
 from memlint.analysis.widening import CAST_METHODS, ELEMENTWISE_METHODS
 from memlint.late_pattern import late_pattern
 
@@ -58,15 +59,15 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 def moves_what_it_makes(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function moves a tensor that it has just made of numbers."""
     del around
-    if any(word in source for word in _DEFAULTS):
+    if _sets_default(source):
         return False
-    nodes = nodes_of(function)
-    if isinstance(function, ast.Module) and not any(isinstance(one, _LOOPS) for one in nodes):
+    kinds = kinds_in(function)
+    if isinstance(function, ast.Module) and not any(map(kinds.get, _LOOPS)):
         return False
-    moves = list(_moves(nodes))
+    moves = list(_moves(kinds[ast.Call]))
     if not moves:
         return False
-    bindings = Bindings(nodes)
+    bindings = bindings_of(function)
     factories = _FACTORIES | _aliases(source)
     return any(
         isinstance(one, ast.Call) and last_name(one.func) in factories and _may_be_on_host(one)
@@ -77,14 +78,24 @@ def moves_what_it_makes(function: ast.AST, around: str, source: str) -> bool:
 
 def moves_what_it_widens(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function moves a tensor that it has just made wider."""
-    nodes = nodes_of(function)
-    moves = [one for one in _moves(nodes) if one.func.attr in ("to", "cuda")]  # type: ignore[attr-defined]
+    calls = kinds_in(function)[ast.Call]
+    moves = [one for one in _moves(calls) if one.func.attr in ("to", "cuda")]  # type: ignore[attr-defined]
     if not moves:
         return False
-    values = _Arrays(function, Bindings(nodes), around, source)
+    values = _Arrays(function, bindings_of(function), around, source)
     return any(
         values.may_be_narrow(one, wide) for move in moves for one, wide in values.widened(move)
     )
+
+
+_BINDING = (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign)
+
+
+@lru_cache(maxsize=64)
+def bindings_of(function: ast.AST) -> Bindings:
+    """What the names of a function stand for."""
+    kinds = kinds_in(function)
+    return Bindings(chain.from_iterable(kinds[kind] for kind in _BINDING))
 
 
 def _moves(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
@@ -185,7 +196,24 @@ class Bindings:
 @lru_cache(maxsize=4)
 def _aliases(source: str) -> frozenset[str]:
     """Other names of functions that make tensors."""
-    return frozenset(first or second for first, second in _ALIASES.findall(source))
+    lines = [
+        line
+        for line in source.split("\n")
+        if " as " in line or ("=" in line and "(" not in line.partition("#")[0])
+    ]
+    found = (one for line in lines for one in _ALIASES.findall(line))
+    return frozenset(first or second for first, second in found)
+
+
+@lru_cache(maxsize=4)
+def _sets_default(source: str) -> bool:
+    return any(word in source for word in _DEFAULTS)
+
+
+@lru_cache(maxsize=4)
+def _makes_narrow(text: str) -> bool:
+    """Whether a text makes narrow arrays."""
+    return _MADE_NARROW.search(text) is not None
 
 
 def _may_be_on_host(factory: ast.Call) -> bool:
@@ -265,11 +293,11 @@ class _Arrays:
 
     def _is_given_dtype(self) -> bool:
         """Whether a call of the function names a dtype."""
+        calls = [*arguments_of_calls(self._source, self._name)]
+        if not calls:
+            return False
         named = _dtype_names(self._source)
-        return any(
-            not named.isdisjoint(_WORD.findall(given))
-            for given in arguments_of_calls(self._source, self._name)
-        )
+        return any(not named.isdisjoint(_WORD.findall(given)) for given in calls)
 
     def may_be_narrow(self, node: ast.expr, wide: str) -> bool:
         """Whether the dtype of an array may be known, and another than ``wide``."""
@@ -283,9 +311,9 @@ class _Arrays:
             case ast.Compare() | ast.UnaryOp(op=ast.Not() | ast.Invert()):
                 return True
             case ast.Attribute():
-                return self._is_attribute(node) and _MADE_NARROW.search(self._around) is not None
+                return self._is_attribute(node) and _makes_narrow(self._around)
             case ast.Name(id=name) if name in self._parameters:
-                return _MADE_NARROW.search(code_of(self._source)) is not None and (
+                return _makes_narrow(code_of(self._source)) and (
                     self._name in UNNAMED
                     or any(True for _ in arguments_of_calls(self._source, self._name))
                 )
@@ -315,7 +343,8 @@ class _Arrays:
 @lru_cache(maxsize=4)
 def _dtype_names(source: str) -> frozenset[str]:
     """The names of dtypes, and those that a program binds to one."""
-    return _DTYPE_NAMES | frozenset(_BOUND_TO_DTYPE.findall(code_of(source)))
+    lines = (line for line in code_of(source).split("\n") if "=" in line and "t" in line)
+    return _DTYPE_NAMES | frozenset(one for line in lines for one in _BOUND_TO_DTYPE.findall(line))
 
 
 def _is_single(wide: str) -> bool:
