@@ -17,7 +17,6 @@ from memlint.analysis.accumulation import (
     FEW,
     FUNCTIONS,
     LOOPS,
-    STEP,
     Function,
     Loop,
     in_caller,
@@ -28,6 +27,7 @@ from memlint.analysis.accumulation import (
 )
 from memlint.analysis.carried import Flow, How, Outcome, Seed, grown
 from memlint.analysis.last_name import last_name
+from memlint.analysis.places.leaving import may_leave
 from memlint.analysis.places.statements import places_of
 from memlint.analysis.walking import blocks_in, kinds_in, nodes_of, tree_of, walk
 from memlint.late_dataclass import dataclass
@@ -112,7 +112,7 @@ def may_grow(function: ast.AST, around: str, source: str) -> bool:
 def _grows(seed: Seed, site: _Site, source: str) -> bool:
     if _grows_in_loop(seed, site):
         return True
-    if site.scope is None or not _may_be_repeated(site.scope, source, DEEPEST - 1):
+    if site.scope is None or not may_leave(seed, site.scope):
         return False
     return _grows_by_calls(Flow(seed).function(site.scope), site.scope, source)
 
@@ -192,31 +192,6 @@ def _is_short(loop: Loop) -> bool:
 
 
 # Calls
-
-
-@lru_cache(maxsize=256)
-def _may_be_repeated(function: Function, source: str, depth: int) -> bool:
-    """Whether a function may be called over and over: in a loop, or as a method that keeps what
-    it has made, by itself or by what it calls."""
-    if STEP.search(function.name.strip("_")) is not None:
-        if depth < DEEPEST - 1 or any(map(_is_set, kinds_in(function)[ast.Attribute])):
-            return True
-        if any(map(_is_set, kinds_in(function)[ast.Subscript])):
-            return True
-    return any(
-        not all(map(_adds_nothing, site.loops))
-        or (
-            depth > 1
-            and site.scope is not None
-            and site.scope.name != function.name
-            and _may_be_repeated(site.scope, source, depth - 1)
-        )
-        for site in _calls_of(function.name, source)
-    )
-
-
-def _is_set(node: ast.Attribute | ast.Subscript) -> bool:
-    return isinstance(node.ctx, ast.Store)
 
 
 @lru_cache(maxsize=256)
