@@ -134,6 +134,11 @@ def is_called(name: str, owner: str, source: str) -> bool:
     )
 
 
+def has_subclasses(owner: str, source: str) -> bool:
+    """Whether a program has classes that are made of another; there are none of no class."""
+    return bool(owner) and (re.search(rf"\bclass[ \t]+\w+\([^)]*\b{owner}\b", source) is not None)
+
+
 def owner_of(around: str) -> str:
     """The class that the text of a method begins with."""
     found = _CLASS.match(around)

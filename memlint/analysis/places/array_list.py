@@ -6,7 +6,13 @@ import ast
 import re
 from collections.abc import Callable
 
-from memlint.analysis.definitions_text import callers_hold, leads_to
+from memlint.analysis.definitions_text import (
+    CALLED_AS_OBJECT,
+    callers_hold,
+    has_subclasses,
+    leads_to,
+    owner_of,
+)
 from memlint.analysis.entries import LIST_OF_ARRAYS
 from memlint.analysis.imported_names import full_name
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk
@@ -103,7 +109,7 @@ class _Lists:
         if path == "self":
             return False
         if path in self._parameters:
-            return callers_hold(self._function, self._around, ARRAYS, self._source)
+            return self._is_given_arrays()
         if path in self._inner:
             return True
         owner, _, name = path.rpartition(".")
@@ -114,6 +120,12 @@ class _Lists:
             rf"\b{name}\b[^\n=]*(?:=(?!=)|\.(?:append|appendleft|extend|insert)\()|def {name}\("
         )
         return ARRAYS.search(text) is not None and re.search(filled, text) is not None
+
+    def _is_given_arrays(self) -> bool:
+        if callers_hold(self._function, self._around, ARRAYS, self._source):
+            return True
+        name = getattr(self._function, "name", "")
+        return name in CALLED_AS_OBJECT and has_subclasses(owner_of(self._around), self._source)
 
     def _step(self, node: ast.expr, of: Callable[[ast.expr], Marks]) -> Marks | None:
         if isinstance(node, ast.Call):

@@ -275,25 +275,39 @@ def _add_handed(program: Statements, asked: Asked, number: int, made: _Made) -> 
             made.add(default)
     name = program.definition(number)[1]  # type: ignore[index]
     owner = program.owner(number)
-    if name in UNNAMED - {"__init__"}:
-        return program.is_made(owner)
     spec = tuple(one.arg for one in (*arguments.posonlyargs, *arguments.args))
+    if name in UNNAMED - {"__init__"}:
+        objects = program.objects(owner) if name in ("forward", "__call__") else None
+        return objects is None or any(
+            _add_arguments(program, one, asked.name, spec, made, method=name)
+            for one in (*objects, name)
+        )
     called = {name, owner} if name in ("__init__", "__new__", "__post_init__") else {name}
     return any(_add_arguments(program, one, asked.name, spec, made) for one in called)
 
 
 def _add_arguments(
-    program: Statements, called: str, parameter: str, spec: tuple[str, ...], made: _Made
+    program: Statements,
+    called: str,
+    parameter: str,
+    spec: tuple[str, ...],
+    made: _Made,
+    method: str = "",
 ) -> bool:
-    """What calls give to a parameter; true where a function may be called otherwise."""
+    """What calls give to a parameter; true where a function may be called otherwise, be it that of
+    an object by one that is called as this is."""
     for number in program.naming(Asked(called, ATTRIBUTE)):
         if program.definition(number) is not None:
             continue
         tree = program.parsed(number)
         if tree is None:
             return True
-        callees = set[int]()
         nodes = walk(tree)
+        callees = {
+            id(one.value)
+            for one in nodes
+            if isinstance(one, ast.Attribute) and method not in ("", one.attr)
+        }
         for call in nodes:
             if isinstance(call, ast.Call) and last_name(call.func) == called:
                 callees.add(id(call.func))
@@ -303,6 +317,7 @@ def _add_arguments(
             isinstance(one, (ast.Name, ast.Attribute))
             and last_name(one) == called
             and id(one) not in callees
+            and not (method and isinstance(one.ctx, ast.Store))
             for one in nodes
         ):
             return True

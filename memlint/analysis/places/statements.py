@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from memlint.analysis.last_name import last_name
 from memlint.analysis.leading_names import code_of
 from memlint.analysis.walking import walk
 from memlint.late_dataclass import dataclass
@@ -202,13 +203,23 @@ class Statements:
         """Whether a statement stands in the body of a class."""
         return self._units[number] == MODULE and self._texts[number][:1].isspace()
 
-    def is_made(self, owner: str) -> bool:
-        """Whether objects of a class are made."""
-        return any(
-            f"{owner}(" in self._texts[number]
-            for number in self._naming(owner)
-            if not self._is_named(number, owner)
-        )
+    def objects(self, owner: str) -> set[str] | None:
+        """The names that objects of a class are given; ``None`` where that may be any."""
+        found = set[str]()
+        for number in self._naming(owner):
+            defined = self.definition(number)
+            if defined is not None and defined[0] == "class" and defined[1] != owner:
+                return None
+            tree = self.parsed(number) if f"{owner}(" in self._texts[number] else ast.Pass()
+            for node in walk(tree) if tree is not None else ():
+                if isinstance(node, ast.Call) and last_name(node.func) == owner:
+                    named = getattr(tree, "value", None) is node and isinstance(tree, ast.Assign)
+                    if not named:
+                        return None
+                    found.update(map(last_name, tree.targets))  # type: ignore[union-attr]
+            if tree is None:
+                return None
+        return found
 
     def adds(self, called: str) -> bool:
         """Whether a function of the program adds to something."""
