@@ -29,13 +29,14 @@ def analyze(
     from memlint.analysis.dispatch import Dispatcher
     from memlint.analysis.events import ProgramStart
     from memlint.analysis.index import Index
-    from memlint.analysis.walking import forget_nodes
+    from memlint.analysis.walking import forget_nodes, keep_tree
 
     dispatcher = Dispatcher(rules, source)
     yield from dispatcher.send(ProgramStart(tree, source))
     if not dispatcher.wants_meaning:
         return
     needs = (rule.needs for rule in rules)
+    keep_tree(source.text, tree)
     index = Index(source, tree, needs, followed.texts) if sieve else None
     forget_nodes()
     if index is not None and not index.wants_any:

@@ -101,6 +101,7 @@ class Flow:
 
     def __init__(self, seed: Seed) -> None:
         self.seed = seed
+        self._line: int = getattr(seed.node, "lineno", 0)
         self._jumps: list[_Jumps] = []
         self._returns: list[tuple[Origins, tuple[Origins, ...]]] = []
         self._ends: list[State] = []
@@ -207,9 +208,9 @@ class Flow:
         path = path_of(target)
         if path is None:
             return
-        for other in list(state):
-            if other.startswith((f"{path}.", f"{path}[")):
-                state[other] = NEW
+        parts = (f"{path}.", f"{path}[")
+        for other in [one for one in state if one.startswith(parts)]:
+            state[other] = NEW
         state[path] = origins
 
     def _returned(self, value: ast.expr | None, state: State) -> None:
@@ -269,8 +270,7 @@ class Flow:
         return _join([exit_state, *breaks])
 
     def _holds_seed(self, body: Iterable[ast.AST]) -> bool:
-        line = getattr(self.seed.node, "lineno", 0)
-        around = (part for part in body if _spans(part, line))
+        around = [part for part in body if _spans(part, self._line)]
         return any(one is self.seed.node for part in around for one in walk(part))
 
     # Expressions
@@ -299,9 +299,10 @@ class Flow:
                 return self._value(value, state)
             case ast.Call():
                 return self._call(node, state)
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.expr) and self._holds_seed([child]):
-                self._value(child, state)
+        if _spans(node, self._line):
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.expr) and self._holds_seed([child]):
+                    self._value(child, state)
         return NEW
 
     def _call(self, node: ast.Call, state: State) -> Origins:
@@ -313,12 +314,14 @@ class Flow:
                     kept = node.args[0]
             case ast.Attribute(attr=name) | ast.Name(id=name) if name in PRESERVING_FUNCTIONS:
                 kept = node.args[0] if node.args else None
-        for argument in (*node.args, *(k.value for k in node.keywords)):
-            if argument is not kept and self._holds_seed([argument]):
-                self._value(argument, state)
+        around = _spans(node, self._line)
+        if around:
+            for argument in (*node.args, *(k.value for k in node.keywords)):
+                if argument is not kept and self._holds_seed([argument]):
+                    self._value(argument, state)
         if kept is not None:
             return self._value(kept, state)
-        if isinstance(node.func, ast.Attribute) and self._holds_seed([node.func.value]):
+        if around and isinstance(node.func, ast.Attribute) and self._holds_seed([node.func.value]):
             self._value(node.func.value, state)
         return NEW
 
@@ -406,9 +409,11 @@ def _forgive(state: State, before: State) -> None:
 
 def _forgive_beside_growth(state: State, other: State) -> None:
     """``if cache is not None: k = cat([cache, k])``: without a cache, the first ``k`` begins it."""
-    for path, origins in state.items():
-        if FRESH in origins and any(how is How.GROWN for _, how in other.get(path, ())):
-            state[path] = origins - NEW
+    for path, known in other.items():
+        if known is not NEW and any(how is How.GROWN for _, how in known):
+            origins = state.get(path, frozenset())
+            if FRESH in origins:
+                state[path] = origins - NEW
 
 
 def _is_first(test: ast.expr, *, alone: bool) -> bool:

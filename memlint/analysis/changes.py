@@ -147,21 +147,32 @@ def bound_in(nodes: Iterable[ast.AST]) -> Changes:
     """What these nodes by themselves bind and write into; calls are left out of account."""
     changes = Changes()
     for node in nodes:
-        _note(node, changes)
+        if node.__class__ in _BINDING:
+            _note(node, changes)
     return changes
 
 
+# What :func:`_note` takes note of.
+_BINDING = frozenset(
+    {ast.Name, ast.Attribute, ast.Subscript, ast.AugAssign, ast.MatchAs, ast.MatchStar,
+     ast.ExceptHandler, ast.alias, ast.FunctionDef, ast.AsyncFunctionDef}
+)  # fmt: skip
+_READ_OR_SET = frozenset({ast.Name, ast.Attribute, ast.Subscript})
+
+
 def _note(node: ast.AST, changes: Changes) -> None:
+    if node.__class__ in _READ_OR_SET and node.ctx.__class__ is ast.Load:  # type: ignore[attr-defined]
+        return
     match node:
-        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+        case ast.Name(id=name):
             changes.rebound.add((name,))
-        case ast.Attribute(ctx=ast.Store() | ast.Del()):
+        case ast.Attribute():
             path = path_of(node)
             if path is not None:
                 changes.rebound.add(path)
             else:
                 changes.written.update(bases_of(node.value))
-        case ast.Subscript(value=base, ctx=ast.Store() | ast.Del()):
+        case ast.Subscript(value=base):
             changes.written.update(bases_of(base))
         case ast.AugAssign(target=target):
             changes.written.update(bases_of(target))

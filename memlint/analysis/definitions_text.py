@@ -27,6 +27,10 @@ _COMMON = frozenset(
 _CLASS = late_pattern(r"[ \t]*(?:@[^\n]*\n[ \t]*)*class (\w+)")
 _CALL = late_pattern(r"\b(\w+)\(")
 _NAME = late_pattern(r"[A-Za-z_]\w*")
+# Methods that run without being named.
+_UNNAMED = frozenset(
+    {"forward", "__call__", "__init__", "__iter__", "__next__", "__getitem__", "__enter__"}
+)
 # Methods that run when their object is called.
 CALLED_AS_OBJECT = frozenset({"forward", "__call__"})
 
@@ -115,6 +119,24 @@ def callers_hold(function: ast.AST, around: str, word: re.Pattern[str], source: 
     known = definitions(source)
     texts = [one.text for one in known.functions if one.name != name] + [known.outside]
     return any(f"{called}(" in text and word.search(text) for text in texts)
+
+
+@lru_cache(maxsize=256)
+def is_called(name: str, owner: str, source: str) -> bool:
+    """Whether a program may call a function of its own, of a class or of none: an object of a class
+    that is made, or that has subclasses, may be called by whatever name."""
+    if name not in _UNNAMED:
+        return is_named_again(name, source)
+    return bool(
+        not owner
+        or (name != "__init__" and (f"self.{name}(" in source or re.search(r"\bself\(", source)))
+        or re.search(rf"(?<!class )\b{owner}\s*[(),]", source) is not None
+    )
+
+
+def has_subclasses(owner: str, source: str) -> bool:
+    """Whether a program has classes that are made of another; there are none of no class."""
+    return bool(owner) and (re.search(rf"\bclass[ \t]+\w+\([^)]*\b{owner}\b", source) is not None)
 
 
 def owner_of(around: str) -> str:

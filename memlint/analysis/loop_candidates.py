@@ -7,18 +7,20 @@ side of yes: only what a loop itself binds and stores into counts as changed by 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from memlint.analysis.changes import Changes, bound_in, called_name
 from memlint.analysis.invariance import FEW, only_reads
 from memlint.analysis.looped_text import called_in_loops
 from memlint.analysis.paths import names_in, path_of
 from memlint.analysis.surroundings import Loop, Surroundings, stores_elsewhere
-from memlint.analysis.walking import children, nodes_of, walk
+from memlint.analysis.walking import children, kinds_in, nodes_of, walk
 from memlint.late_dataclass import dataclass
 from memlint.rule import UnitTest
 
 _OWNER = ("self", "cls")
+_LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.comprehension)
 
 
 def repeats(names: frozenset[str], counts: Callable[[ast.Call], bool]) -> UnitTest:
@@ -35,7 +37,7 @@ def repeats_what_is_given(names: frozenset[str], counts: Callable[[ast.Call], bo
     """A test whether that depends on how the function is called."""
 
     def test(function: ast.AST, around: str, source: str) -> bool:
-        given = {one.arg for one in nodes_of(function) if isinstance(one, ast.arg)}
+        given = {one.arg for one in kinds_in(function)[ast.arg]}
         given.difference_update(_OWNER)
         return any(
             one.loop is None
@@ -59,13 +61,11 @@ class _Candidate:
 def _repeated(
     function: ast.AST, names: frozenset[str], counts: Callable[[ast.Call], bool], source: str
 ) -> Iterator[_Candidate]:
-    nodes = nodes_of(function)
-    calls = [
-        one for one in nodes if isinstance(one, ast.Call) and _is_one(one, names) and counts(one)
-    ]
-    if not calls:
+    kinds = kinds_in(function)
+    calls = [one for one in kinds[ast.Call] if _is_one(one, names) and counts(one)]
+    if not calls or not (any(map(kinds.get, _LOOPS)) or _is_looped(kinds, source)):
         return
-    parents = {id(below): one for one in nodes for below in children(one)}
+    parents = {id(below): one for one in nodes_of(function) for below in children(one)}
     around = Surroundings(lambda node: parents.get(id(node)))
     for call in calls:
         if next(around.loops(call), None) is None:
@@ -78,6 +78,15 @@ def _repeated(
             loop = _loop_of(whole, around)
         if loop is not None:
             yield _Candidate(call, loop)
+
+
+def _is_looped(kinds: Mapping[type[ast.AST], list[Any]], source: str) -> bool:
+    """Whether a loop may call one of these functions."""
+    return any(
+        called_in_loops(source, one.name)
+        for kind in (ast.FunctionDef, ast.AsyncFunctionDef)
+        for one in kinds[kind]
+    )
 
 
 def _loop_of(node: ast.expr, around: Surroundings) -> Loop | None:
@@ -121,12 +130,14 @@ def _is_called_in_loops(call: ast.Call, around: Surroundings, source: str) -> bo
         if isinstance(function, (ast.Lambda, ast.ClassDef)):
             return False
         function = around.parent(function)
-    if function is None or not around.always_runs(call):
+    if function is None or not called_in_loops(source, function.name):
+        return False
+    if not around.always_runs(call):
         return False
     if not around.is_returned(call) and around.used_up(call, stores_elsewhere):
         return False
     bound = bound_in(one for part in function.body for one in walk(part))
-    return only_reads(call, bound, any_device=True) and called_in_loops(source, function.name)
+    return only_reads(call, bound, any_device=True)
 
 
 def _is_one(node: ast.Call, names: frozenset[str]) -> bool:

@@ -24,10 +24,25 @@ def in_loops(text: str, words: Iterable[str]) -> bool:
 
 def called_in_loops(text: str, name: str) -> bool:
     """Whether a loop may call something by this name, other than through ``super()``."""
-    if f"{name}(" not in text:
-        return False
-    calls = re.compile(rf"(?<!def )(?<!super\(\)\.)\b{name}\(")
-    return any(calls.search(text, *loop) is not None for loop in _loops(text))
+    calls = [*_calls(text, name)]
+    return bool(calls) and any(
+        first <= at and at + len(name) < last for first, last in _loops(text) for at in calls
+    )
+
+
+def _calls(text: str, name: str) -> Iterator[int]:
+    """Where something by this name may be called, other than through ``super()``."""
+    called = f"{name}("
+    at = text.find(called)
+    while at >= 0:
+        before = text[at - 1 : at]
+        if not (
+            before.isalnum()
+            or before == "_"
+            or text.endswith(("def ", "super()."), max(at - 8, 0), at)
+        ):
+            yield at
+        at = text.find(called, at + 1)
 
 
 def _holds(text: str, loop: tuple[int, int], words: Sequence[str]) -> bool:

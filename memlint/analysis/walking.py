@@ -84,17 +84,23 @@ def parents_in(tree: ast.AST) -> dict[ast.AST, ast.AST]:
 _BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
-def definitions_in(tree: ast.Module) -> list[ast.AST]:
-    """The functions and classes of a program, in the order of :func:`walk` within each block;
-    expressions, which hold none, are not looked at."""
-    found: list[ast.AST] = []
+def blocks_in(tree: ast.AST) -> list[ast.AST]:
+    """A node and the statements, handlers and cases below it, in the order of :func:`walk` within
+    each block; expressions are not looked at."""
     blocks: list[ast.AST] = [tree]
     for block in blocks:
         for name in _BODIES:
             blocks += getattr(block, name, ())
-        if isinstance(block, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.append(block)
-    return found
+    return blocks
+
+
+def definitions_in(tree: ast.Module) -> list[ast.AST]:
+    """The functions and classes of a program, in the order of :func:`blocks_in`."""
+    return [
+        one
+        for one in blocks_in(tree)
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+    ]
 
 
 @lru_cache(maxsize=512)
@@ -113,10 +119,25 @@ def kinds_in(node: ast.AST) -> Mapping[type[ast.AST], list[Any]]:
     return found
 
 
+_TREES: dict[str, ast.Module] = {}
+
+
+def keep_tree(text: str, tree: ast.Module) -> None:
+    """Keep the tree of a program for :func:`tree_of`, until :func:`forget_nodes` lets go of it."""
+    _TREES[text] = tree
+
+
+def tree_of(text: str) -> ast.Module:
+    """The tree of a program: that which was kept, to be read only, or else a new one."""
+    kept = _TREES.get(text)
+    return ast.parse(text) if kept is None else kept
+
+
 def forget_nodes() -> None:
     """Forget what :func:`nodes_of` keeps: a program is done with."""
     nodes_of.cache_clear()
     kinds_in.cache_clear()
+    _TREES.clear()
 
 
 def as_module(node: ast.AST) -> ast.Module:

@@ -8,6 +8,7 @@ import re
 from memlint.analysis.definitions_text import (
     callers_hold,
     definitions,
+    is_called,
     leads_to,
     names_behind,
     owner_of,
@@ -101,3 +102,12 @@ def test_the_class_of_a_method() -> None:
     assert owner_of("class Net(Base):\n    def f(self): pass") == "Net"
     assert owner_of("@decorated\nclass Net:\n    pass") == "Net"
     assert owner_of("def f(): pass") == ""
+
+
+def test_objects_that_are_made_may_be_called() -> None:
+    source = "class A:\n    def forward(self, x): ...\n"
+    assert not is_called("forward", "A", source)
+    assert is_called("forward", "A", source + "a = A()\n")
+    assert is_called("forward", "A", source + "class B(A): ...\n")
+    assert not is_called("g", "", "def g(): ...\n")
+    assert is_called("g", "", "def g(): ...\nh = g\n")

@@ -6,10 +6,13 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import chain
 
 from memlint.analysis.births import FUNCTION_STEPS, METHOD_STEPS, SAID
+from memlint.analysis.definitions_text import is_called, owner_of
 from memlint.analysis.knowledge.factories import FACTORIES
 from memlint.analysis.knowledge.images import KEEPING_DTYPE, READERS, TO_ARRAY
+from memlint.analysis.knowledge.kinds import ITEMSIZE
 from memlint.analysis.last_name import last_name
 from memlint.analysis.leading_names import (
     UNNAMED,
@@ -18,7 +21,8 @@ from memlint.analysis.leading_names import (
     code_of,
     definitions,
 )
-from memlint.analysis.walking import nodes_of
+from memlint.analysis.uses import dotted
+from memlint.analysis.walking import kinds_in
 from memlint.analysis.widening import CAST_METHODS, ELEMENTWISE_METHODS
 from memlint.late_pattern import late_pattern
 
@@ -51,6 +55,11 @@ _MADE_NARROW = late_pattern(
     r"u?int8|int16|int32|dtype=(?:torch\.|np\.)?(?:float16|half|bool)|imread|imdecode|read_image|"
     r"decode_(?:image|jpeg|png)|Image\.open|\.(?:bool|half|short)\(\)|ByteTensor"
 )
+_SAME = {"float": "float32", "double": "float64", "half": "float16", "long": "int64",
+         "int": "int32", "short": "int16"}  # fmt: skip
+# ``float`` and ``int`` may be those of Python as well.
+_OF_METHODS = {"float": 8, "double": 8, "long": 8, "int": 8, "half": 2, "bfloat16": 2}
+_ON_HOST = frozenset({"tensor", "as_tensor", "from_numpy", "numpy"})
 _DEPTH = 6
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
@@ -58,15 +67,15 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 def moves_what_it_makes(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function moves a tensor that it has just made of numbers."""
     del around
-    if any(word in source for word in _DEFAULTS):
+    if _sets_default(source):
         return False
-    nodes = nodes_of(function)
-    if isinstance(function, ast.Module) and not any(isinstance(one, _LOOPS) for one in nodes):
+    kinds = kinds_in(function)
+    if isinstance(function, ast.Module) and not any(map(kinds.get, _LOOPS)):
         return False
-    moves = list(_moves(nodes))
+    moves = list(_moves(kinds[ast.Call]))
     if not moves:
         return False
-    bindings = Bindings(nodes)
+    bindings = bindings_of(function)
     factories = _FACTORIES | _aliases(source)
     return any(
         isinstance(one, ast.Call) and last_name(one.func) in factories and _may_be_on_host(one)
@@ -77,14 +86,24 @@ def moves_what_it_makes(function: ast.AST, around: str, source: str) -> bool:
 
 def moves_what_it_widens(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function moves a tensor that it has just made wider."""
-    nodes = nodes_of(function)
-    moves = [one for one in _moves(nodes) if one.func.attr in ("to", "cuda")]  # type: ignore[attr-defined]
+    calls = kinds_in(function)[ast.Call]
+    moves = [one for one in _moves(calls) if one.func.attr in ("to", "cuda")]  # type: ignore[attr-defined]
     if not moves:
         return False
-    values = _Arrays(function, Bindings(nodes), around, source)
+    values = _Arrays(function, bindings_of(function), around, source)
     return any(
         values.may_be_narrow(one, wide) for move in moves for one, wide in values.widened(move)
     )
+
+
+_BINDING = (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign)
+
+
+@lru_cache(maxsize=64)
+def bindings_of(function: ast.AST) -> Bindings:
+    """What the names of a function stand for."""
+    kinds = kinds_in(function)
+    return Bindings(chain.from_iterable(kinds[kind] for kind in _BINDING))
 
 
 def _moves(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
@@ -185,7 +204,24 @@ class Bindings:
 @lru_cache(maxsize=4)
 def _aliases(source: str) -> frozenset[str]:
     """Other names of functions that make tensors."""
-    return frozenset(first or second for first, second in _ALIASES.findall(source))
+    lines = [
+        line
+        for line in source.split("\n")
+        if " as " in line or ("=" in line and "(" not in line.partition("#")[0])
+    ]
+    found = (one for line in lines for one in _ALIASES.findall(line))
+    return frozenset(first or second for first, second in found)
+
+
+@lru_cache(maxsize=4)
+def _sets_default(source: str) -> bool:
+    return any(word in source for word in _DEFAULTS)
+
+
+@lru_cache(maxsize=4)
+def _makes_narrow(text: str) -> bool:
+    """Whether a text makes narrow arrays."""
+    return _MADE_NARROW.search(text) is not None
 
 
 def _may_be_on_host(factory: ast.Call) -> bool:
@@ -244,9 +280,9 @@ class _Arrays:
                     for one in self._bindings.behind(value, ELEMENTWISE_METHODS, frozenset())
                 )
             case ast.Attribute(attr=name):
-                return _DTYPES.match(name) is not None or (
-                    self._is_attribute(node) and "device" not in name
-                )
+                if self._is_attribute(node):
+                    return "device" not in name and _is_set(name, self._source)
+                return _DTYPES.match(name) is not None
             case ast.Name(id=name) if "device" in name:
                 return False
             case ast.Name(id=name) if name in self._bindings and depth < _DEPTH:
@@ -260,35 +296,59 @@ class _Arrays:
                 ) or self._is_given_dtype()
         return isinstance(node, (ast.Name, ast.IfExp, ast.BoolOp))
 
+    def _is_called(self) -> bool:
+        if self._name in UNNAMED:
+            return is_called(self._name, owner_of(self._around), code_of(self._source))
+        return any(True for _ in arguments_of_calls(self._source, self._name))
+
     def _is_attribute(self, node: ast.Attribute) -> bool:
         return isinstance(node.value, ast.Name) and node.value.id == "self"
 
     def _is_given_dtype(self) -> bool:
         """Whether a call of the function names a dtype."""
+        calls = [*arguments_of_calls(self._source, self._name)]
+        if not calls:
+            return False
         named = _dtype_names(self._source)
-        return any(
-            not named.isdisjoint(_WORD.findall(given))
-            for given in arguments_of_calls(self._source, self._name)
-        )
+        return any(not named.isdisjoint(_WORD.findall(given)) for given in calls)
 
     def may_be_narrow(self, node: ast.expr, wide: str) -> bool:
         """Whether the dtype of an array may be known, and another than ``wide``."""
-        return any(
-            self._tells_dtype(one, wide)
-            for one in self._bindings.behind(node, _KEEPING, _KEEPING | _TO_ARRAY)
+        behind = [*self._bindings.behind(node, _KEEPING, _KEEPING | _TO_ARRAY)]
+        return any(self._tells_dtype(one, wide) for one in behind) and any(
+            map(self._may_lie_on_host, behind)
         )
+
+    def _may_lie_on_host(self, node: ast.expr) -> bool:
+        """Whether what a value is made of may be known to lie in host memory."""
+        match node:
+            case ast.Attribute(value=value, attr=name):
+                return isinstance(value, ast.Name) and _is_set(name, self._source)
+            case ast.Name(id=name) if name in self._parameters:
+                return self._is_called()
+            case ast.Name(id=name):
+                return name not in self._bindings
+            case ast.Call(func=func):
+                name = last_name(func)
+                return (
+                    name in _FACTORIES | _READERS | _TO_ARRAY | _ON_HOST
+                    or name in _aliases(self._source)
+                    or dotted(func).partition(".")[0] not in ("torch", "F")
+                )
+        return False
 
     def _tells_dtype(self, node: ast.expr, wide: str = "") -> bool:
         match node:
             case ast.Compare() | ast.UnaryOp(op=ast.Not() | ast.Invert()):
                 return True
             case ast.Attribute():
-                return self._is_attribute(node) and _MADE_NARROW.search(self._around) is not None
-            case ast.Name(id=name) if name in self._parameters:
-                return _MADE_NARROW.search(code_of(self._source)) is not None and (
-                    self._name in UNNAMED
-                    or any(True for _ in arguments_of_calls(self._source, self._name))
+                return (
+                    self._is_attribute(node)
+                    and _makes_narrow(self._around)
+                    and _is_set(node.attr, self._source)
                 )
+            case ast.Name(id=name) if name in self._parameters:
+                return _makes_narrow(code_of(self._source)) and self._is_called()
             case ast.Name(id=name):
                 return name not in self._bindings and bool(
                     re.search(rf"(?m)^{name}\b[^=\n]*=", self._source)
@@ -296,7 +356,7 @@ class _Arrays:
             case ast.Call(func=func, keywords=keywords, args=args):
                 name = last_name(func)
                 return (
-                    any(k.arg == "dtype" and ast.unparse(k.value) != wide for k in keywords)
+                    any(k.arg == "dtype" and _may_be_narrower(k.value, wide) for k in keywords)
                     or name in _READERS | _NARROW_METHODS
                     or (name in _FACTORIES and not _is_single(wide))
                     or (name in _TO_ARRAY and len(args) > 1)
@@ -312,10 +372,37 @@ class _Arrays:
         return False
 
 
+@lru_cache(maxsize=64)
+def _is_set(name: str, source: str) -> bool:
+    """Whether a program gives objects an attribute of a name, as far as it is written there."""
+    return (
+        re.search(rf"\.{name}[ \t]*(?::[^=\n]*)?(?:,[^=\n]*)?=(?!=)", source) is not None
+        or re.search(rf"^[ \t]+{name}[ \t]*[:=,]|[\"\']{name}[\"\']|def {name}\(", source, re.M)
+        is not None
+    )
+
+
+def _may_be_narrower(dtype: ast.expr, wide: str) -> bool:
+    """Whether a dtype may have less bytes than another, by the names of both."""
+    narrow = ast.unparse(dtype)
+    sizes = [_bytes_of(one) for one in (narrow, wide)]
+    return narrow != wide and not (all(sizes) and sizes[0] >= sizes[1])
+
+
+def _bytes_of(dtype: str) -> int:
+    """The bytes of a number by the name of its dtype, or of the method that casts to it; 0 where
+    that does not tell."""
+    module, _, name = dtype.rpartition(".")
+    if module not in ("", "torch"):
+        return 0
+    return ITEMSIZE.get(_SAME.get(name, name), 0) if module else _OF_METHODS.get(name, 0)
+
+
 @lru_cache(maxsize=4)
 def _dtype_names(source: str) -> frozenset[str]:
     """The names of dtypes, and those that a program binds to one."""
-    return _DTYPE_NAMES | frozenset(_BOUND_TO_DTYPE.findall(code_of(source)))
+    lines = (line for line in code_of(source).split("\n") if "=" in line and "t" in line)
+    return _DTYPE_NAMES | frozenset(one for line in lines for one in _BOUND_TO_DTYPE.findall(line))
 
 
 def _is_single(wide: str) -> bool:

@@ -4,7 +4,7 @@ a sieve."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from memlint.analysis.graphs import COUNTED
@@ -12,10 +12,10 @@ from memlint.analysis.knowledge.autograd import LEAVING
 from memlint.analysis.last_name import last_name
 from memlint.analysis.leading_names import called_otherwise, code_of, leading_to
 from memlint.analysis.places.evaluation import EVALUATING, Networks, may_be_told
-from memlint.analysis.places.moved import Bindings
+from memlint.analysis.places.moved import Bindings, bindings_of
 from memlint.analysis.retention import GROWING, LOOPS
 from memlint.analysis.values import OUTSIDE_GRAPHS
-from memlint.analysis.walking import children, nodes_of, walk
+from memlint.analysis.walking import children, kinds_in, nodes_of, walk
 from memlint.late_pattern import late_pattern
 
 NAMED = late_pattern(
@@ -33,30 +33,47 @@ _NUMBERS = frozenset(
      "isinstance", "hash", "ord", "chr", "print"}
 )  # fmt: skip
 _DEPTH = 8
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_LOOPING: tuple[type[ast.AST], ...] = (
+    *LOOPS, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+)  # fmt: skip
 
 
 def may_retain(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function may keep parts of graphs in a loop, or a method from call to call."""
-    walking = _walking(source)
-    evaluates = _evaluates(source)
-    if not walking and not evaluates and "backward" not in source:
+    walking, evaluates = _walking(source), _evaluates(source)
+    if not walking and not evaluates and not _goes_back(source):
+        return False
+    kinds = kinds_in(function)
+    loops = [one for kind in _LOOPING for one in kinds[kind]]
+    if not loops and not _walks(kinds[ast.Call]):
         return False
     nodes = nodes_of(function)
-    loops = [one for one in nodes if isinstance(one, (*LOOPS, *_COMPREHENSIONS))]
-    values = _Values(nodes, source)
+    values = _Values(bindings_of(function), source)
     if any(_trains(loop, source, walking) and values.are_kept_in(walk(loop)) for loop in loops):
         return True
+    if _walks(kinds[ast.Call]) and values.are_kept_in(nodes):
+        return True  # a method that keeps a part of a graph in its object
     if not loops or not evaluates:
-        return _trains_one_step(function, nodes, values)
+        return False
     networks = Networks(function, nodes, around, source)
-    return _trains_one_step(function, nodes, values) or any(
+    return any(
         values.are_kept_in(inner := walk(loop))
         and any(isinstance(one, ast.Call) and networks.are_run_by(one) for one in inner)
         for loop in loops
     )
 
 
+def _walks(calls: Iterable[ast.Call]) -> bool:
+    """Whether one of these calls walks a graph."""
+    return any(last_name(one.func) in _WALKS for one in calls)
+
+
+@lru_cache(maxsize=4)
+def _goes_back(source: str) -> bool:
+    return "backward" in source
+
+
+@lru_cache(maxsize=4)
 def _walking(source: str) -> frozenset[str]:
     """The functions that walk a graph, or lead to one that does."""
     if "backward" not in source and "grad(" not in source:
@@ -78,18 +95,11 @@ def _trains(loop: ast.AST, source: str, walking: frozenset[str]) -> bool:
     )
 
 
-def _trains_one_step(function: ast.AST, nodes: list[ast.AST], values: _Values) -> bool:
-    """Whether a method walks a graph and keeps a part of one in its object."""
-    return any(
-        isinstance(one, ast.Call) and last_name(one.func) in _WALKS for one in nodes
-    ) and values.are_kept_in(nodes)
-
-
 class _Values:
     """Which values of a function may be parts of graphs, and which are kept."""
 
-    def __init__(self, nodes: list[ast.AST], source: str) -> None:
-        self._bindings = Bindings(nodes)
+    def __init__(self, bindings: Bindings, source: str) -> None:
+        self._bindings = bindings
         self._source = source
 
     def are_kept_in(self, nodes: list[ast.AST]) -> bool:

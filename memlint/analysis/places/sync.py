@@ -30,6 +30,7 @@ _TEXTS = frozenset({"print", "str", "format"})
 _NUMBERS = frozenset({"float", "int", "bool"})
 _METHODS = frozenset({"item", "tolist", "cpu"})
 _PARAMETERS = late_pattern(r"\(([^)]*)\)")
+_READING = (".item(", ".tolist(", ".cpu(", "float(", "int(", "bool(")
 # What is read as a whole, up to its views.
 _READ_NAME = late_pattern(
     r"\b(\w+)(?:\.\w+(?:\([^()]*\))?|\[[^\]\n]*\])*\.(?:item|tolist|cpu)\(|"
@@ -83,6 +84,8 @@ def may_wait(function: ast.AST, around: str, source: str) -> bool:
 @lru_cache(maxsize=4)
 def _knows_cuda(source: str) -> bool:
     """Whether a program, not what is said about it, speaks of CUDA or of numbers of devices."""
+    if not any(word in source for word in _DEVICES) and _NUMBERED.search(source) is None:
+        return False
     code = code_of(source)
     return any(word in code for word in _DEVICES) or _NUMBERED.search(code) is not None
 
@@ -143,6 +146,8 @@ def _reading_helpers(source: str) -> frozenset[str]:
 
 
 def _reads_parameter(function: Definition) -> bool:
+    if not any(word in function.text for word in _READING):
+        return False
     given = _PARAMETERS.search(function.text)
     if given is None:
         return False

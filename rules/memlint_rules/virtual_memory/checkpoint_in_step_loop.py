@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlint.analysis.events import Called
+from memlint.analysis.places.state import may_save
 from memlint.analysis.values import Const, Instance, Made, Value, leaves, made_of
 from memlint.findings import Severity
 from memlint.rule import Draft, Needs, Rule
@@ -88,7 +89,12 @@ class CheckpointInStepLoop(Rule):
     severity = Severity.INFO
     default_on = False
     calls = frozenset({"torch.save"})
-    needs = Needs({"torch"}, {"state_dict", "parameters"}, units=[{"save"}, {"for ", "while "}])
+    needs = Needs(
+        {"torch"},
+        {"state_dict", "parameters"},
+        units=[{"save"}, {"for ", "while "}],
+        places=may_save,
+    )
 
     def check(self, called: Called) -> Iterator[Draft]:
         """A state that is saved in every step."""

@@ -63,3 +63,19 @@ def test_what_is_elsewhere() -> None:
     assert makes("return make([np.eye(3)])", "from torch import tensor as make\n")
     assert makes("return torch.tensor([asarray(x)])", "from numpy import asarray\n")
     assert makes("return torch.tensor([onp.load(x)])", "import numpy as onp\n")
+
+
+def test_what_an_attribute_holds() -> None:
+    body = "return torch.tensor(self.rows)"
+    filled = "class A:\n    def add(self, p):\n        self.rows.append(np.load(p))\n"
+    assert makes(body, filled)
+    assert not makes(body, filled.replace("np.load(p)", "len(np.load(p))"))
+    assert not makes(body, "class A:\n    rows = np.eye(3)\n")
+    assert makes(body, "class A:\n    @property\n    def rows(self):\n        return [np.eye(3)]\n")
+
+
+def test_what_comes_from_modules_of_which_nothing_is_known() -> None:
+    known = "from numpy import load as made\n"
+    assert makes("return torch.tensor([made(p) for p in x])", known)
+    unknown = "from somewhere import made\nz = np.eye(3)\n"
+    assert not makes("return torch.tensor([made(p) for p in x])", unknown)

@@ -75,7 +75,7 @@ def test_what_a_module_does_counts_in_loops_only() -> None:
         "return read_image(n).float().to(device)",
         "y = torch.zeros(n, dtype=torch.uint8)\nreturn y.to(device, torch.float32)",
         "y = torch.from_numpy(cv2.imread(n)).permute(2, 0, 1)\nreturn (y.float() / 255).cuda()",
-        "y = (x > 0).long()\nreturn y.to(device)",
+        "y = (torch.arange(n) > 0).long()\nreturn y.to(device)",
         "kind = torch.float32\ny = torch.ones(n, dtype=torch.bool).to(kind)\nreturn y.to(device)",
         "y = np.zeros(n).astype(np.uint8)\nreturn torch.from_numpy(y).float().cuda()",
     ],
@@ -96,6 +96,8 @@ def test_what_is_widened_and_moved(body: str) -> None:
         "return read_image(n).to(device, x.dtype)",
         "return self.pipe(n).float().to(device)",
         "return read_image(n).to(torch.uint8)",
+        "y = (x > 0).long()\nreturn y.to(device)",
+        "return torch.arange(n, dtype=torch.int64).to(device, torch.float)",
     ],
 )
 def test_what_is_not_widened_before(body: str) -> None:
