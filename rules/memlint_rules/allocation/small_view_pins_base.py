@@ -13,12 +13,15 @@ from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Made, Mapping, Sequence, Tensor, Value, alternatives, made_of
 from memlint.analysis.walking import walk
 from memlint.findings import Applicability, Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
 
 APPENDS = frozenset({".append", ".appendleft"})
 # What a comprehension may gather: the view itself.
 TAKEN = frozenset({"operator.getitem", ".narrow", "torch.narrow"})
 COPY = {"torch": ".clone()", "numpy": ".copy()", "cupy": ".copy()"}
+# An attribute or a key that is set.
+_SET = late_pattern(r"(?:\.\w+|\])[\s)]*(?:,[^=\n]*)?(?::[^=\n]+)?=(?!=)")
 
 
 class SmallViewPinsBase(Rule):
@@ -95,7 +98,7 @@ class SmallViewPinsBase(Rule):
     calls = frozenset({*APPENDS, "setattr", "operator.setitem", *TAKEN})
     needs = Needs(
         {"numpy", "torch", "cupy", "cv2"},
-        units=[{"[", "narrow"}],
+        units=[{"append", " for ", _SET}],
         alone=True,
         places=may_keep_view,
     )
