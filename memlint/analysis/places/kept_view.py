@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from memlint.analysis.last_name import last_name
+from memlint.analysis.places.followed import may_be_followed
 from memlint.analysis.places.small_part import counted, may_be_small, settings
 from memlint.analysis.places.temporary import Temporaries, may_be_sole_key, may_make, names_bound
 from memlint.analysis.walking import children, kinds_in, walk
@@ -19,8 +20,6 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.DictComp, ast.SetC
           ast.GeneratorExp)  # fmt: skip
 _KEPT_OPEN = (ast.Subscript, ast.IfExp, ast.BoolOp, ast.Tuple, ast.List, ast.NamedExpr, ast.Await)
 _LIBRARIES = frozenset({"np", "numpy", "torch", "F", "nn", "math", "os", "re", "json", "cp"})
-_IMPORTS = late_pattern(r"^[ \t]*(?:from|import)\b(?:[^(\n]*\([^)]*|[^\n]*)", re.MULTILINE)
-_NAME = late_pattern(r"\w+")
 _GIVES_PART = late_pattern(
     r"(?:return\b|lambda\b[^:\n]*:)[ \t]*"
     r"(?:\w+\[[^\"'\]\n]*\][ \t,)]*(?:#[^\n]*)?$|[^\n]*narrow\()",
@@ -64,6 +63,13 @@ def may_keep_view(function: ast.AST, around: str, source: str) -> bool:
     if not added:
         return False
     return _keeps(added, views, temporaries.within(looped), kinds, source, giving)
+
+
+def is_given_anything(function: ast.AST, around: str, source: str) -> bool:
+    """Whether a function has a parameter: what an array is made of may then tell how large it
+    is, or of what an axis."""
+    del around, source
+    return any(one.arg not in ("self", "cls") for one in kinds_in(function)[ast.arg])
 
 
 def _is_open(kept: ast.expr, stored: set[str]) -> bool:
@@ -163,20 +169,7 @@ def _gives(
 
 def _hands_on(func: ast.expr, source: str) -> bool:
     """Whether a function may give what it is given: one that is read, so no library's."""
-    name = last_name(func)
-    if not name or name[:1].isupper() or _is_of_library(func):
-        return False
-    if f"def {name}(" in source or f"{name} = " in source:
-        return True
-    while isinstance(func, ast.Attribute):
-        func = func.value
-    return isinstance(func, ast.Name) and func.id in _imported(source)
-
-
-@lru_cache(maxsize=4)
-def _imported(source: str) -> frozenset[str]:
-    """The names in the imports of a source."""
-    return frozenset(name for one in _IMPORTS.finditer(source) for name in _NAME.findall(one[0]))
+    return not last_name(func)[:1].isupper() and may_be_followed(func, source)
 
 
 @lru_cache(maxsize=4)

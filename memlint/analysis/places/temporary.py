@@ -21,6 +21,8 @@ _NO_ARRAYS = frozenset(name.rpartition(".")[2] for name in SPLITS) | {
 }  # fmt: skip
 # Attributes that are arrays of their own, for all that can be told.
 _PARTS = frozenset({"real", "imag", "H", "mH"})
+# Arguments that ask for a tuple of arrays.
+_FOR_TUPLES = frozenset({"return_dict", "as_tuple"})
 _DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp,
              ast.GeneratorExp, ast.Constant, ast.JoinedStr, ast.Lambda)  # fmt: skip
 _WRAPPERS = frozenset({"enumerate", "zip", "reversed", "iter", "tqdm", "sorted", "list", "tuple"})
@@ -106,6 +108,10 @@ class Temporaries:
                 return any(self.may_be(one, sliced=sliced) for one in (inner, *args))
             case ast.Attribute(value=inner, attr=name) if name in _VIEWED_BY:
                 return self.may_be(inner, sliced=sliced)
+            case ast.Call(keywords=keywords) if not sliced and any(
+                one.arg in _FOR_TUPLES for one in keywords
+            ):
+                return False
             case ast.IfExp(body=one, orelse=other):
                 return self.may_be(one, sliced=sliced) or self.may_be(other, sliced=sliced)
             case ast.BoolOp(values=values):

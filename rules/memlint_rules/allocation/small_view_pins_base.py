@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.parts import TENSOR_FUNCTIONS, pinned_base
-from memlint.analysis.places.kept_view import may_keep_view
+from memlint.analysis.places.kept_view import is_given_anything, may_keep_view
 from memlint.analysis.shown import shown
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Made, Mapping, Sequence, Tensor, Value, alternatives, made_of
@@ -99,8 +99,9 @@ class SmallViewPinsBase(Rule):
     needs = Needs(
         {"numpy", "torch", "cupy", "cv2"},
         units=[{"append", " for ", _SET}],
-        alone=True,
+        nearest=True,
         places=may_keep_view,
+        callers=is_given_anything,
     )
 
     def check_start(self, program: ProgramStart) -> Iterator[Draft]:
