@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from memlint.analysis.imported_names import imported
 from memlint.analysis.last_name import last_name
+from memlint.late_pattern import late_pattern
 
 _LIBRARIES = frozenset(
     {"numpy", "torch", "cupy", "math", "os", "re", "json", "scipy", "cv2", "random", "time",
      "itertools", "functools", "collections", "copy", "logging", "pathlib", "typing", "warnings",
      "tqdm", "PIL", "pandas", "sklearn", "torchvision", "jax", "tensorflow", "einops"}
 )  # fmt: skip
+_DEFINITION = late_pattern(r"\b(?:def|class) +(\w+)")
+_SETTING = late_pattern(r"(\w+) = ")
+
+
+@lru_cache(maxsize=4)
+def defined_names(source: str) -> frozenset[str]:
+    """The names of the functions and classes of a source."""
+    return frozenset(_DEFINITION.findall(source))
+
+
+@lru_cache(maxsize=4)
+def _set_names(source: str) -> frozenset[str]:
+    return frozenset(_SETTING.findall(source))
 
 
 def may_be_followed(func: ast.expr, source: str) -> bool:
     """Whether what is called may be a function of the source, or of another module of its
     project; what its own names tell counts, not what they may have been assigned."""
     name = last_name(func)
-    if not name or f"def {name}(" in source or f"{name} = " in source:
+    if not name or name in defined_names(source) or name in _set_names(source):
         return True
     root = func
     while isinstance(root, ast.Attribute):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from memlint.analysis.imported_names import imported
 from memlint.analysis.last_name import last_name
@@ -44,13 +45,19 @@ def sums_what_is_given(function: ast.AST, around: str, source: str) -> bool:
 
 
 def _sums(function: ast.AST, source: str) -> list[ast.Call]:
-    renamed = any(f"{name} as " in source for name in REDUCTIONS)
+    renamed = _renamed(source)
     return [
         one
         for one in kinds_in(function)[ast.Call]
         if (_short(one.func, source) if renamed else last_name(one.func)) in REDUCTIONS
         and _may_be_columns(one, source)
     ]
+
+
+@lru_cache(maxsize=4)
+def _renamed(source: str) -> bool:
+    """Whether a source may give a sum another name."""
+    return any(f"{name} as " in source for name in REDUCTIONS)
 
 
 def _short(func: ast.expr, source: str) -> str:
