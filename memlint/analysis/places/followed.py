@@ -14,26 +14,21 @@ _LIBRARIES = frozenset(
      "itertools", "functools", "collections", "copy", "logging", "pathlib", "typing", "warnings",
      "tqdm", "PIL", "pandas", "sklearn", "torchvision", "jax", "tensorflow", "einops"}
 )  # fmt: skip
-_DEFINITION = late_pattern(r"\b(?:def|class) +(\w+)")
-_SETTING = late_pattern(r"(\w+) = ")
+# Two patterns that begin with plain characters are found faster than one.
+_DEFINITIONS = (late_pattern(r"def (\w+)"), late_pattern(r"class (\w+)"))
 
 
 @lru_cache(maxsize=4)
 def defined_names(source: str) -> frozenset[str]:
     """The names of the functions and classes of a source."""
-    return frozenset(_DEFINITION.findall(source))
-
-
-@lru_cache(maxsize=4)
-def _set_names(source: str) -> frozenset[str]:
-    return frozenset(_SETTING.findall(source))
+    return frozenset(name for one in _DEFINITIONS for name in one.findall(source))
 
 
 def may_be_followed(func: ast.expr, source: str) -> bool:
     """Whether what is called may be a function of the source, or of another module of its
     project; what its own names tell counts, not what they may have been assigned."""
     name = last_name(func)
-    if not name or name in defined_names(source) or name in _set_names(source):
+    if not name or name in defined_names(source) or f"{name} = " in source:
         return True
     root = func
     while isinstance(root, ast.Attribute):

@@ -14,7 +14,8 @@ from memlint.analysis.imported_names import imported
 from memlint.analysis.last_name import last_name
 from memlint.analysis.pairwise import COLUMNS, ELEMENTWISE, REDUCTIONS
 from memlint.analysis.places.followed import may_be_followed
-from memlint.analysis.walking import kinds_in, walk
+from memlint.analysis.places.steps import Steps, kept_attributes
+from memlint.analysis.walking import kinds_in
 from memlint.late_pattern import late_pattern
 
 NEW_AXIS = late_pattern(
@@ -31,17 +32,15 @@ def may_sum_columns(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function has a sum along what may be the columns of all pairs."""
     del around
     sums = _sums(function, source)
-    steps = _Steps(function, source) if sums else None
-    return steps is not None and any(map(steps.may_sum_difference, sums))
+    found = _Differences(function, source) if sums else None
+    return found is not None and any(map(found.may_be_summed, sums))
 
 
 def sums_what_is_given(function: ast.AST, around: str, source: str) -> bool:
     """Whether the differences of such a sum may be given to the function."""
     del around
-    steps = _Steps(function, source)
-    return any(
-        steps.may_sum_difference(one) and steps.is_given(one) for one in _sums(function, source)
-    )
+    found = _Differences(function, source)
+    return any(found.may_be_summed(one) and found.is_given(one) for one in _sums(function, source))
 
 
 def _sums(function: ast.AST, source: str) -> list[ast.Call]:
@@ -99,89 +98,45 @@ def _summed(call: ast.Call) -> Iterator[ast.expr]:
         yield call.func
 
 
-class _Steps:
-    """The steps of a function from one array to the next."""
+class _Differences:
+    """Which values of a function may be differences."""
 
     def __init__(self, function: ast.AST, source: str) -> None:
-        kinds = kinds_in(function)
-        self._body = getattr(function, "body", [])
-        self._source = source
-        self._set: dict[str, list[ast.expr | None]] = {}
-        for one in kinds[ast.Assign]:
-            for target in one.targets:
-                self._note(target, one.value)
-        for one in (*kinds[ast.AnnAssign], *kinds[ast.NamedExpr]):
-            if one.value is not None:
-                self._note(one.target, one.value)
-        for one in kinds[ast.AugAssign]:
-            # In place a power or a product is taken of what was there.
-            kept = isinstance(one.op, (ast.Pow, ast.Mult, ast.Sub))
-            self._note(one.target, None if kept else ast.Constant(0))
-        for one in (*kinds[ast.For], *kinds[ast.comprehension]):
-            self._note(one.target, None)
-        for one in kinds[ast.withitem]:
-            if one.optional_vars is not None:
-                self._note(one.optional_vars, None)
-        self._given = {one.arg for one in kinds[ast.arg]}
+        self._steps, self._source = Steps(function, source), source
 
-    def _note(self, target: ast.expr, value: ast.expr | None) -> None:
-        """``None`` stands for what may be anything."""
-        whole = isinstance(target, ast.Name)
-        for one in walk(target):
-            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
-                self._set.setdefault(one.id, []).append(value if whole else None)
-
-    def may_sum_difference(self, call: ast.Call) -> bool:
+    def may_be_summed(self, call: ast.Call) -> bool:
         """Whether what is summed may be a difference that is measured."""
         measured = "norm" in _short(call.func, self._source)
-        return any(self.may_be_difference(one, call, measured=measured) for one in _summed(call))
+        return any(self.may_be(one, call, measured=measured) for one in _summed(call))
 
     def is_given(self, call: ast.Call) -> bool:
         """Whether what is summed may rest on a parameter."""
-        waiting = [
-            below.id for one in _summed(call) for below in walk(one) if isinstance(below, ast.Name)
-        ]
-        seen = set(waiting)
-        while waiting:
-            name = waiting.pop()
-            if name in self._given and name != "self" and not self._is_replaced(name, call):
-                return True
-            for value in self._set.get(name, []):
-                new = (
-                    {one.id for one in walk(value) if isinstance(one, ast.Name)}
-                    if value is not None
-                    else set()
-                )
-                waiting += new - seen
-                seen |= new
-        return False
+        return self._steps.is_given(_summed(call), call)
 
-    def may_be_difference(
-        self, node: ast.expr, use: ast.expr, *, measured: bool, depth: int = _DEPTH
-    ) -> bool:
+    def may_be(self, node: ast.expr, use: ast.expr, *, measured: bool, depth: int = _DEPTH) -> bool:
         """Whether a value may be a difference, or elementwise operations on one: of bare
         differences only a norm counts."""
 
-        def may_be(one: ast.expr, *, counts: bool = measured) -> bool:
-            return self.may_be_difference(one, use, measured=counts, depth=depth - 1)
+        def is_one(one: ast.expr, *, counts: bool = measured) -> bool:
+            return self.may_be(one, use, measured=counts, depth=depth - 1)
 
         if depth == 0:
             return True
         match node:
             case ast.Name(id=name):
-                return self._may_be_named(name, use, measured=measured, depth=depth - 1)
+                return any(one is None or is_one(one) for one in self._steps.values_of(name, use))
             case ast.Attribute(attr=name):
-                return f".{name} =" in self._source or f".{name}:" in self._source
+                return name in kept_attributes(self._source)
             case ast.BinOp(op=ast.Sub()):
                 return measured
             case ast.BinOp(op=ast.Pow(), left=left):
-                return may_be(left, counts=True)
+                return is_one(left, counts=True)
             case ast.BinOp(op=ast.Mult(), left=left, right=right):
-                return _are_alike(left, right) and may_be(left, counts=True)
+                return _are_alike(left, right) and is_one(left, counts=True)
             case ast.IfExp(body=one, orelse=other):
-                return may_be(one) or may_be(other)
+                return is_one(one) or is_one(other)
             case ast.NamedExpr(value=value) | ast.Await(value=value):
-                return may_be(value)
+                return is_one(value)
             case ast.Subscript(value=value, slice=key):
                 # An entry of a collection, not a part of an array.
                 return not isinstance(key, (ast.Slice, ast.Tuple)) and not isinstance(
@@ -192,29 +147,9 @@ class _Steps:
                 if name.rstrip("_") in _SUBTRACTING:
                     return measured
                 if name.rstrip("_") in ELEMENTWISE:
-                    return any(may_be(one, counts=True) for one in _summed(node))
+                    return any(is_one(one, counts=True) for one in _summed(node))
                 return may_be_followed(func, self._source)
         return False
-
-    def _may_be_named(self, name: str, use: ast.expr, *, measured: bool, depth: int) -> bool:
-        values = self._set.get(name, [])
-        if any(
-            one is None or self.may_be_difference(one, use, measured=measured, depth=depth)
-            for one in values
-        ):
-            return True
-        if not values:
-            return name in self._given or f"{name} =" in self._source
-        return name in self._given and not self._is_replaced(name, use)
-
-    def _is_replaced(self, name: str, use: ast.expr) -> bool:
-        """Whether a parameter has been given another value for certain."""
-        return any(
-            isinstance(one, ast.Assign)
-            and (one.end_lineno or one.lineno) < use.lineno
-            and any(isinstance(target, ast.Name) and target.id == name for target in one.targets)
-            for one in self._body
-        )
 
 
 def _are_alike(one: ast.expr, other: ast.expr) -> bool:
