@@ -22,7 +22,7 @@ _KEPT_OPEN = (ast.Subscript, ast.IfExp, ast.BoolOp, ast.Tuple, ast.List, ast.Nam
 _LIBRARIES = frozenset({"np", "numpy", "torch", "F", "nn", "math", "os", "re", "json", "cp"})
 _GIVES_PART = late_pattern(
     r"(?:return\b|lambda\b[^:\n]*:)[ \t]*"
-    r"(?:\w+\[[^\"'\]\n]*\][ \t,)]*(?:#[^\n]*)?$|[^\n]*narrow\()",
+    r"(?:\w+\[(?![^\]\n]*\(None)[^\"'\]\n]*\][ \t,)]*(?:#[^\n]*)?$|[^\n]*narrow\()",
     re.MULTILINE,
 )
 
@@ -47,10 +47,13 @@ def may_keep_view(function: ast.AST, around: str, source: str) -> bool:
     ]
     if not held and not added:
         return False
-    counters = counted(kinds)
-    views = [one for one in kinds[ast.Subscript] if may_be_small(one, counters)]
+    taken = [one for one in kinds[ast.Subscript] if _may_have_base(one.value, stored)]
+    counters = counted(kinds) if taken else frozenset()
+    views = [one for one in taken if may_be_small(one, counters)]
     views += [one for one in kinds[ast.Call] if last_name(one.func) == "narrow"]
     giving = _giving_parts(source)
+    if giving:
+        giving &= {last_name(one.func) for one in kinds[ast.Call]}
     if not views and not giving:
         return False
     temporaries = Temporaries(kinds)
@@ -63,6 +66,15 @@ def may_keep_view(function: ast.AST, around: str, source: str) -> bool:
     if not added:
         return False
     return _keeps(added, views, temporaries.within(looped), kinds, source, giving)
+
+
+def _may_have_base(taken: ast.expr, stored: set[str]) -> bool:
+    """Whether what a part is taken of may have been made in the function."""
+    if isinstance(taken, ast.Name):
+        return taken.id in stored
+    return any(
+        may_make(one) or (isinstance(one, ast.Name) and one.id in stored) for one in walk(taken)
+    )
 
 
 def is_given_anything(function: ast.AST, around: str, source: str) -> bool:
