@@ -49,17 +49,18 @@ def computes_with_what_is_given(function: ast.AST, around: str, source: str) -> 
     used = _names_behind(_places(function), kinds) & given
     if used - {"self", "cls"}:
         return True
-    return bool(used) and any(
+    called = {one.func for one in kinds[ast.Call]} if used else set()
+    return any(
         _is_given(one.attr, around)
         for one in kinds[ast.Attribute]
-        if isinstance(one.value, ast.Name) and one.value.id in used
+        if isinstance(one.value, ast.Name) and one.value.id in used and one not in called
     )
 
 
 def _is_given(attribute: str, around: str) -> bool:
     """Whether an attribute may be set to something else than what a library makes."""
     settings = re.findall(rf"\.{attribute}\b(?: *:[^=\n]*)? *=(?!=) *(\S*)", around)
-    return not all(one.startswith(_LIBRARIES) for one in settings)
+    return not settings or not all(one.startswith(_LIBRARIES) for one in settings)
 
 
 def _names_behind(places: Iterable[ast.AST], kinds: Mapping[type[ast.AST], list[Any]]) -> set[str]:
@@ -191,10 +192,25 @@ def _picks_in_loops(kinds: Mapping[type[ast.AST], list[Any]]) -> bool:
 
 
 def _takes_from_elsewhere(node: ast.GeneratorExp) -> bool:
-    """Whether a generator computes with a name that it does not bind itself."""
+    """Whether a generator computes with a name that it does not bind itself, or runs over what
+    may be a list of elements."""
+    over = node.generators[0].iter
+    if not any(_is_no_list(one) for one in _runs_over(over)):
+        return True
     target = {one.id for one in walk(node.generators[0].target) if isinstance(one, ast.Name)}
     called = {one.func for one in walk(node.elt) if isinstance(one, ast.Call)}
     return any(
         isinstance(one, ast.Name) and one.id not in target and one not in called
         for one in walk(node.elt)
     )
+
+
+def _is_no_list(node: ast.expr) -> bool:
+    match node:
+        case ast.Call(func=func):
+            return last_name(func) in _NO_ARRAYS - {"list", "tuple", "sorted", "set"}
+        case ast.Attribute(attr="shape") | ast.Subscript(value=ast.Attribute(attr="shape")):
+            return True
+        case ast.List(elts=parts) | ast.Tuple(elts=parts):
+            return all(isinstance(one, ast.Constant) for one in parts)
+    return isinstance(node, (ast.Constant, ast.JoinedStr))
