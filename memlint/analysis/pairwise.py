@@ -7,7 +7,7 @@ from memlint.analysis.copies_along_axes import is_newaxis
 from memlint.analysis.values import Absent, Const, Made, Sequence, Tensor, Value, alternatives
 
 REDUCTIONS = frozenset({"sum", "norm", "mean", "vector_norm"})
-_ELEMENTWISE = frozenset({"pow", "power", "square", "abs", "absolute", "sqrt", "exp", "fabs"})
+ELEMENTWISE = frozenset({"pow", "power", "square", "abs", "absolute", "sqrt", "exp", "fabs"})
 # The columns of all pairs of rows lie along the last of three axes.
 COLUMNS = (-1, 2)
 FEW_COLUMNS = 4
@@ -33,7 +33,7 @@ def difference(reduction: Made) -> Made | None:
         if name in ("multiply", "mul"):
             if len(made.inputs) != 2 or made.inputs[0] is not made.inputs[1]:
                 return None
-        elif name not in _ELEMENTWISE:
+        elif name not in ELEMENTWISE:
             return None
         value, measured = given(made)[0], True
     return None

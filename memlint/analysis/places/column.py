@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from memlint.analysis.changes import called_name
 from memlint.analysis.looped_text import called_in_loops
 from memlint.analysis.paths import names_in
 from memlint.analysis.surroundings import COMPREHENSIONS, LOOPS
-from memlint.analysis.walking import children, nodes_of, walk
+from memlint.analysis.walking import children, kinds_in, walk
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _TURNED = frozenset({"T", "mT"})
@@ -23,10 +24,14 @@ _SEVERAL = frozenset({"ndindex", "pndindex"})
 def may_walk_columns(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function may take columns one after the other, or walk a matrix in a nest of
     loops in code that Numba compiles."""
-    if not any(isinstance(one, (*LOOPS, *COMPREHENSIONS)) for one in nodes_of(function)):
+    kinds = kinds_in(function)
+    if not any(kinds[kind] for kind in (*LOOPS, *COMPREHENSIONS)):
+        return False
+    compiled = "numba" in source
+    # What stands in no loop is asked as well, which costs less than to know.
+    if not compiled and not _may_take_columns(kinds):
         return False
     name = getattr(function, "name", "")
-    compiled = "numba" in source
     helper = compiled and bool(name) and called_in_loops(source, name)
     turned = compiled and any(word in source for word in _TURNING)
     for node, loops in _with_loops(function, ()):
@@ -41,15 +46,31 @@ def may_walk_columns(function: ast.AST, around: str, source: str) -> bool:
     return False
 
 
-def _takes_column(node: ast.Subscript, loops: tuple[ast.AST, ...]) -> bool:
-    """``a[:, j]``, ``a[..., j]``, ``a[j, :]`` with a ``j`` that a loop counts."""
+def _may_take_columns(kinds: Mapping[type[ast.AST], list[Any]]) -> bool:
+    return (
+        any(_is_column(one) for one in kinds[ast.Subscript])
+        or any(_takes_second_axis(one) for one in kinds[ast.Call])
+        or any(one.attr in _TURNED for one in kinds[ast.Attribute])
+    )
+
+
+def _is_column(node: ast.Subscript) -> bool:
+    """``a[:, j]``, ``a[..., j]``, ``a[j, :]``"""
     if not isinstance(node.slice, ast.Tuple) or len(node.slice.elts) != 2:
         return False
     first, second = node.slice.elts
-    names = names_in(second if _is_whole(first) else first)
-    return (_is_whole(first) or _is_whole(second)) and any(
-        not names.isdisjoint(_counted_in(loop)) for loop in loops
+    return (_is_whole(first) or _is_whole(second)) and bool(
+        names_in(second if _is_whole(first) else first)
     )
+
+
+def _takes_column(node: ast.Subscript, loops: tuple[ast.AST, ...]) -> bool:
+    """``a[:, j]``, ``a[..., j]``, ``a[j, :]`` with a ``j`` that a loop counts."""
+    if not _is_column(node) or not isinstance(node.slice, ast.Tuple):
+        return False
+    first, second = node.slice.elts
+    names = names_in(second if _is_whole(first) else first)
+    return any(not names.isdisjoint(_counted_in(loop)) for loop in loops)
 
 
 def _counted_in(loop: ast.AST) -> set[str]:

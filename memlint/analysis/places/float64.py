@@ -16,8 +16,9 @@ from memlint.analysis.imported_names import full_name
 from memlint.analysis.knowledge.float64 import DRAWN, MAKERS, STRONG_SCALARS
 from memlint.analysis.last_name import last_name
 from memlint.analysis.marks import NONE, OUTER, Marks, MarkWalk
+from memlint.analysis.places.followed import defined_names
 from memlint.analysis.uses import Uses
-from memlint.analysis.walking import as_module, nodes_of, walk
+from memlint.analysis.walking import as_module, kinds_in, walk
 from memlint.late_pattern import late_pattern
 
 _TENSOR_MAKERS = frozenset({"from_numpy", "tensor", "as_tensor", "asarray"})
@@ -42,7 +43,7 @@ _CALLED = "called:"
 
 def may_be_float64(function: ast.AST, around: str, source: str) -> bool:
     """Whether a function may make float64 by default."""
-    calls = [one for one in nodes_of(function) if isinstance(one, ast.Call)]
+    calls = kinds_in(function)[ast.Call]
     made = {one for one in calls if _makes_tensor(one, source)}
     single = "float32" in source
     if not made and not (single and any(_is_strong(one, source) for one in calls)):
@@ -58,6 +59,8 @@ def _makes_tensor(call: ast.Call, source: str) -> bool:
     """Whether a call makes a tensor of something, and names no dtype."""
     if not call.args or isinstance(call.args[0], ast.Constant):
         return False
+    if isinstance(call.func, ast.Attribute) and call.func.attr not in _TENSOR_MAKERS:
+        return False
     full = full_name(call.func, source)
     base, name = full.partition(".")[0], full.rpartition(".")[2]
     if name not in _TENSOR_MAKERS or (name == "asarray" and base in ("np", "numpy", "jnp", "jax")):
@@ -68,6 +71,8 @@ def _makes_tensor(call: ast.Call, source: str) -> bool:
 
 
 def _is_strong(call: ast.Call, source: str) -> bool:
+    if isinstance(call.func, ast.Attribute) and call.func.attr not in _STRONG:
+        return False
     full = full_name(call.func, source)
     return full.rpartition(".")[2] in _STRONG and full.partition(".")[0] not in _OTHER_MODULES
 
@@ -88,7 +93,7 @@ class _Arrays:
         self._made, self._single = made, single
         arguments = getattr(function, "args", ast.Pass())
         self._parameters = {one.arg for one in walk(arguments) if isinstance(one, ast.arg)}
-        inner = {one.arg for one in nodes_of(function) if isinstance(one, ast.arg)}
+        inner = {one.arg for one in kinds_in(function)[ast.arg]}
         self._inner = inner - self._parameters
         self._arrived: Marks = NONE
         self._met: set[tuple[Marks, Marks]] = set()
@@ -144,7 +149,7 @@ class _Arrays:
             return given | {_STRONG_MARK, _DEFAULT}
         if name in _SOURCES or (name in _ARRAYS and _is_written(node)):
             return given | {_DEFAULT}
-        if f"def {name}(" in self._source or f"class {name}" in self._source:
+        if name in defined_names(self._source):
             given |= {_CALLED + name}
         receiver = of(func.value) if isinstance(func, ast.Attribute) else NONE
         return receiver | given

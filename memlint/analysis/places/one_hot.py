@@ -10,14 +10,14 @@ from memlint.analysis.changes import called_name
 from memlint.analysis.one_hot import SAME
 from memlint.analysis.paths import names_in
 from memlint.analysis.uses import Use, Uses
-from memlint.analysis.walking import as_module, nodes_of
+from memlint.analysis.walking import as_module, kinds_in
 from memlint.late_pattern import late_pattern
 
 _PRODUCTS = frozenset({"matmul", "mm", "dot", "linear", "einsum"})
 _IDENTITIES = frozenset({"eye", "identity"})
 _LIBRARIES = frozenset({"torch", "np", "numpy", "F", "nn", "jnp", "scipy"})
 _LEAVES = frozenset({"returned", "yielded", "stored", "contained", "captured", "updated"})
-_ALIAS = late_pattern(r"\bone_hot as (\w+)")
+_ALIAS = late_pattern(r"one_hot as (\w+)")
 
 
 def may_multiply(function: ast.AST, around: str, source: str) -> bool:
@@ -27,7 +27,7 @@ def may_multiply(function: ast.AST, around: str, source: str) -> bool:
 
 def may_multiply_elsewhere(function: ast.AST, around: str, source: str) -> bool:
     """Whether that may happen in another function, or its size may be given by one."""
-    given = {one.arg for one in nodes_of(function) if isinstance(one, ast.arg)} - {"self", "cls"}
+    given = {one.arg for one in kinds_in(function)[ast.arg]} - {"self", "cls"}
     return any(
         leaves or not given.isdisjoint(names_in(made))
         for made, leaves in _multiplied(function, source)
@@ -36,14 +36,13 @@ def may_multiply_elsewhere(function: ast.AST, around: str, source: str) -> bool:
 
 def _multiplied(function: ast.AST, source: str) -> Iterator[tuple[ast.expr, bool]]:
     """One-hot matrices that are or may become factors, with whether they leave the function."""
-    nodes = nodes_of(function)
-    makers = _names_of_makers(source)
-    made = [one for one in nodes if isinstance(one, ast.expr) and _is_made(one, makers)]
+    kinds, makers = kinds_in(function), _names_of_makers(source)
+    made = [one for one in (*kinds[ast.Call], *kinds[ast.Subscript]) if _is_made(one, makers)]
     if not made:
         return
     uses = Uses(as_module(function))
     for one in made:
-        for start in _starts(one, nodes, uses):
+        for start in _starts(one, kinds[ast.Name], uses):
             way = _way(start, uses)
             if way is not None:
                 yield one, way
@@ -77,7 +76,7 @@ def _writes_ones(call: ast.Call) -> bool:
     )
 
 
-def _starts(made: ast.expr, nodes: list[ast.AST], uses: Uses) -> Iterator[ast.expr]:
+def _starts(made: ast.expr, names: list[ast.Name], uses: Uses) -> Iterator[ast.expr]:
     """The expressions that are the one-hot matrix."""
     if isinstance(made, ast.Call) and called_name(made) in _IDENTITIES:
         for use in uses.of(made):
@@ -93,11 +92,7 @@ def _starts(made: ast.expr, nodes: list[ast.AST], uses: Uses) -> Iterator[ast.ex
     written = made.func if isinstance(made, ast.Call) else made
     base = getattr(written, "value", None)
     if isinstance(base, ast.Name):
-        yield from (
-            one
-            for one in nodes
-            if isinstance(one, ast.Name) and one.id == base.id and isinstance(one.ctx, ast.Load)
-        )
+        yield from (one for one in names if one.id == base.id and isinstance(one.ctx, ast.Load))
 
 
 def _way(start: ast.expr, uses: Uses) -> bool | None:

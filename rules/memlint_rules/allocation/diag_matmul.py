@@ -18,6 +18,7 @@ from memlint.analysis.diagonals import (
 )
 from memlint.analysis.edits import product_for
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
+from memlint.analysis.places.diagonal import DIAGONAL, may_multiply_diagonal
 from memlint.analysis.shown import shown
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import Made
@@ -115,7 +116,8 @@ class DiagMatmul(Rule):
         {"diag", "trace("},
         {"torch", "numpy"},
         {MATMUL, PRODUCT},
-        units=[{"diag", "trace("}, {MATMUL, PRODUCT}],
+        units=[{DIAGONAL}, {MATMUL, PRODUCT}],
+        places=may_multiply_diagonal,
     )
 
     def check_start(self, start: ProgramStart) -> Iterator[Draft]:

@@ -123,9 +123,11 @@ class ImplicitFloat64(Rule):
         {"numpy"},
         units=[
             {
-                late_pattern(r"\b(from_numpy|as_tensor|tensor|torch\.asarray)\s*\("),
+                late_pattern(
+                    r"(?:from_numpy|tensor(?:(?<!\wtensor)|(?<=\Was_tensor))|torch\.asarray)\s*\("
+                ),
                 late_pattern(r"import .*\b(from_numpy|as_tensor|tensor)\b"),
-                late_pattern(r"(?<!torch\.)\bfloat32\b"),
+                late_pattern(r"float32\b(?<!torch.float32)"),
             },
         ],
         values=[{SOURCE, late_pattern(r"numpy import"), "Image.open", "imread"}],

@@ -9,7 +9,12 @@ from typing import Any, ClassVar
 from memlint.analysis.chains import mades, operation_of, short
 from memlint.analysis.events import Called
 from memlint.analysis.pairwise import difference, is_small
-from memlint.analysis.places.pairwise import DIFFERENCE, NEW_AXIS, may_sum_columns
+from memlint.analysis.places.pairwise import (
+    DIFFERENCE,
+    NEW_AXIS,
+    may_sum_columns,
+    sums_what_is_given,
+)
 from memlint.analysis.shown import shown
 from memlint.analysis.values import Made, Tensor, alternatives
 from memlint.bench.declare import Sizes, bench
@@ -94,9 +99,11 @@ class PairwiseBroadcast(Rule):
         {"None", "newaxis", "unsqueeze", "expand_dims"},
         {"torch", "numpy"},
         {"sum(", "norm(", "mean("},
-        units=[{"sum", "norm", "mean"}, {NEW_AXIS}, {DIFFERENCE}],
+        units=[{"sum", "norm", "mean"}],
+        values=[{NEW_AXIS}, {DIFFERENCE}],
         nearest=True,
         places=may_sum_columns,
+        callers=sums_what_is_given,
     )
 
     def check(self, call: Called) -> Iterator[Draft]:

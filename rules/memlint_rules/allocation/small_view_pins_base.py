@@ -7,18 +7,21 @@ from collections.abc import Iterator
 
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.parts import TENSOR_FUNCTIONS, pinned_base
-from memlint.analysis.places.kept_view import may_keep_view
+from memlint.analysis.places.kept_view import is_given_anything, may_keep_view
 from memlint.analysis.shown import shown
 from memlint.analysis.uses import uses_in
 from memlint.analysis.values import Made, Mapping, Sequence, Tensor, Value, alternatives, made_of
 from memlint.analysis.walking import walk
 from memlint.findings import Applicability, Confidence, Severity
+from memlint.late_pattern import late_pattern
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
 
 APPENDS = frozenset({".append", ".appendleft"})
 # What a comprehension may gather: the view itself.
 TAKEN = frozenset({"operator.getitem", ".narrow", "torch.narrow"})
 COPY = {"torch": ".clone()", "numpy": ".copy()", "cupy": ".copy()"}
+# An attribute or a key that is set.
+_SET = late_pattern(r"(?:\.\w+|\])[\s)]*(?:,[^=\n]*)?(?::[^=\n]+)?=(?!=)")
 
 
 class SmallViewPinsBase(Rule):
@@ -95,9 +98,10 @@ class SmallViewPinsBase(Rule):
     calls = frozenset({*APPENDS, "setattr", "operator.setitem", *TAKEN})
     needs = Needs(
         {"numpy", "torch", "cupy", "cv2"},
-        units=[{"[", "narrow"}],
-        alone=True,
+        units=[{"append", " for ", _SET}],
+        nearest=True,
         places=may_keep_view,
+        callers=is_given_anything,
     )
 
     def check_start(self, program: ProgramStart) -> Iterator[Draft]:

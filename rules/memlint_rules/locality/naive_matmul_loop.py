@@ -10,6 +10,7 @@ from memlint.analysis.contractions import MatrixProduct, Products
 from memlint.analysis.elements import Element
 from memlint.analysis.events import Called, Loop, LoopNest, ProgramEnd, ProgramStart
 from memlint.analysis.looped_text import loop_blocks
+from memlint.analysis.places.matrix_loop import may_compute_product
 from memlint.analysis.values import Symbol, Tensor, alternatives
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
@@ -143,6 +144,7 @@ class NaiveMatmulLoop(Rule):
         {"numpy", "torch", "numba", "cupy", "jax"},
         {multiplies_in_deep_loops},
         units=[{multiplies_in_deep_loops}],
+        places=may_compute_product,
     )
     calls = frozenset({"builtins.sum", ".append", "operator.iadd"})
     supersedes: ClassVar[tuple[str, ...]] = (

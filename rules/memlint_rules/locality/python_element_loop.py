@@ -13,7 +13,10 @@ from memlint.analysis.element_loops import (
     summed_elements,
 )
 from memlint.analysis.events import Called, LoopNest, ProgramStart
-from memlint.analysis.places.element_loop import may_compute_by_elements
+from memlint.analysis.places.element_loop import (
+    computes_with_what_is_given,
+    may_compute_by_elements,
+)
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Confidence, Severity
@@ -102,7 +105,9 @@ class PythonElementLoop(Rule):
         {"numpy", "torch", "cupy", "numba"},
         {_INDEXED, " in "},
         units=[{"for "}],
+        nearest=True,
         places=may_compute_by_elements,
+        callers=computes_with_what_is_given,
     )
 
     def __init__(self, options: object = None) -> None:
