@@ -7,5 +7,5 @@ from memlint.late_pattern import late_pattern
 BLOCK = "block"
 """The name of calls of the blocks of a stack, in Called events."""
 HOST_COPIES = "memlint.host_copies"
-SWITCH = late_pattern(r"non_blocking|(\.to|\.copy_)\([^()]*,\s*True\s*\)")
+SWITCH = late_pattern(r"\.(?:to|copy_)\([^()]*,\s*True\s*\)|non_blocking")
 """What a program holds that has a copy not be waited for: the name, or ``True`` at the end."""

@@ -9,9 +9,9 @@ from functools import lru_cache
 from memlint.analysis.files import STREAM_NAMES
 from memlint.analysis.marks import path_of
 from memlint.analysis.walking import nodes_of, walk
-from memlint.late_pattern import late_pattern
+from memlint.late_pattern import late_pattern, name_pattern
 
-LOAD = late_pattern(r"\bload\b")
+LOAD = name_pattern(r"\bload\b")
 # What is kept beside the weights and is small.
 SMALL = late_pattern(
     r"(sched|scaler|rng|sampler|vocab|tokenizer|training_args|trainer_state|config|hparams|stats|"

@@ -30,7 +30,7 @@ from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Size, Weighed
 from memlint.findings import Applicability, Severity
 from memlint.late_dataclass import dataclass
-from memlint.late_pattern import late_pattern
+from memlint.late_pattern import name_pattern
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 from memlint.source.model import Source
 from memlint.source.project import is_foreign
@@ -42,7 +42,9 @@ HELP = (
     "keep `.detach()` of it, which stays on the device; `.item()` and `float()` serve too, but "
     "wait for the device each time"
 )
-WALKED = late_pattern(r"backward\(|autograd\.(grad|backward)|import .*\bgrad\b")
+# What walks a graph: ``grad`` by itself is imported.
+WALKING = frozenset({"backward(", "autograd.grad", "autograd.backward"})
+WALKING_BY_NAME = name_pattern(r"(?<![\w.])grad\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ class GraphRetention(Rule):
     calls = BACKWARD | GROWING | SUMMING | {SETTING, "forward"}
     needs = Needs(
         {"torch", "lightning", "accelerate", "backward(", ".eval()", ".train(False"},
-        {WALKED, *EVALUATING, NAMED},
+        {*WALKING, WALKING_BY_NAME, *EVALUATING, NAMED},
         {"+=", "-=", " + ", " - ", *(f"{name}(" for name in GROWING), "] = ", adds_to_itself},
         units=[{"+=", "-=", " + ", " - ", "(", "] = ", adds_to_itself}],
         classes=(adds_to_itself,),

@@ -15,7 +15,7 @@ from memlint.analysis.values import Instance, Object, Unknown, Value, alternativ
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Size, Weighed
 from memlint.findings import Applicability, Confidence, Severity
-from memlint.late_pattern import late_pattern
+from memlint.late_pattern import late_pattern, name_pattern
 from memlint.rule import Draft, DraftFix, Needs, Replacement, Rule
 
 WRITERS = {
@@ -104,7 +104,7 @@ class SaveViewStorage(Rule):
         {"torch"},
         units=[
             {
-                late_pattern(r"\b(save|dumps?)\b"),
+                name_pattern(r"\b(save|dumps?)\b"),
                 late_pattern(r"\.(put|put_nowait|send)\s*\("),
             },
             {"[", "for ", "chunk", "split", "narrow", "unbind", "select"},

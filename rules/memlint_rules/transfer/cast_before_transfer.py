@@ -14,15 +14,15 @@ from memlint.analysis.widening import Widening, moved_first, widening_of
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Severity
-from memlint.late_pattern import late_pattern
+from memlint.late_pattern import name_pattern
 from memlint.rule import Draft, DraftFix, Needs, Related, Rule
 from memlint.tracer.operands import ITEMSIZES, is_large, megabytes, move_of
 from memlint.tracer.records import Operation
 from memlint.tracer.sightings import Sighting
 
 HELP = "move the narrow tensor, and cast it on the device: `x.to(device).float()`"
-CASTS = late_pattern(r"\.(float|double|long|int|float32|float64|int32|int64|type)\b")
-NARROW = late_pattern(
+CASTS = name_pattern(r"\.(float|double|long|int|float32|float64|int32|int64|type)\b")
+NARROW = name_pattern(
     r"u?int8|int16|int32|float16|\bbool\b|\.half\b|\.short\b|ByteTensor|imread|imdecode|"
     r"Image\b|decode_|read_image"
 )

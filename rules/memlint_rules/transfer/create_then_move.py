@@ -13,16 +13,16 @@ from memlint.analysis.uses import Uses, uses_in
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Severity
-from memlint.late_pattern import late_pattern
+from memlint.late_pattern import name_pattern
 from memlint.rule import Draft, DraftFix, Needs, Rule
 from memlint.tracer.operands import FACTORIES, megabytes, move_of
 from memlint.tracer.records import LOADING, Operation
 from memlint.tracer.sightings import Sighting
 
 HELP = "pass `device=` to the function that makes the tensor, and drop the move"
-MADE = late_pattern(
+MADE = name_pattern(
     r"\b(zeros|ones|empty|full|eye|arange|tri[lu]_indices|linspace|logspace|range|hann_window|"
-    r"hamming_window|kaiser_window|rand|randn|randint|randperm|normal)\s*\("
+    r"hamming_window|kaiser_window|rand|randn|randint|randperm|normal)\b"
 )
 MOVED = frozenset({".to(", ".cuda(", ".type_as(", ".type("})
 # With a default device, factories make tensors elsewhere than in host memory.
