@@ -169,6 +169,15 @@ def names_behind(name: str, source: str) -> frozenset[str]:
     return frozenset({name}).union(near, *(settings.get(one, ()) for one in near))
 
 
+def names_for(name: str, source: str) -> frozenset[str]:
+    """The names that :func:`names_behind` tells this one to be behind."""
+    settings = _settings(source)
+    near = {one for one, used in settings.items() if name in used}
+    far = {one for one, used in settings.items() if not near.isdisjoint(used)}
+    return frozenset({name}).union(near, far)
+
+
+@lru_cache(maxsize=256)
 def is_named_again(name: str, source: str) -> bool:
     """Whether a word occurs more than once: it is named where it is not defined."""
     if not name or source.count(name) < 2:
@@ -179,9 +188,17 @@ def is_named_again(name: str, source: str) -> bool:
 @lru_cache(maxsize=4)
 def _settings(source: str) -> dict[str, frozenset[str]]:
     """The names in what is assigned to each name, and in what loops that set it are over."""
-    found: dict[str, set[str]] = {}
+    return {
+        name: frozenset(used for text in texts for used in _NAME.findall(text)) - _COMMON
+        for name, texts in texts_set(source).items()
+    }
+
+
+@lru_cache(maxsize=4)
+def texts_set(source: str) -> dict[str, list[str]]:
+    """What is assigned to each name, and what loops that set it are over, in their words."""
+    found: dict[str, list[str]] = {}
     for target, value, variable, over in _SETTING.findall(source):
-        used = _NAME.findall(value or over)
         for name in _NAME.findall(target or variable):
-            found.setdefault(name, set()).update(used)
-    return {name: frozenset(used - _COMMON) for name, used in found.items()}
+            found.setdefault(name, []).append(value or over)
+    return found

@@ -12,7 +12,7 @@ from memlint.analysis.places.launch import may_launch
 from memlint.analysis.triton_kernels import Addresses, flat_pointers
 from memlint.analysis.values import Const, Tensor, Value, alternatives, may_be
 from memlint.findings import Applicability, Confidence, Severity
-from memlint.late_pattern import late_pattern
+from memlint.late_pattern import late_pattern, name_pattern
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule, Word
 
 # Collectives that work in the memory of their tensor also where they run over gloo.
@@ -38,15 +38,25 @@ _LAUNCHES: frozenset[Word] = _ABROAD | frozenset(
 )  # fmt: skip
 # Parts of the words above, few enough to be looked for in every file.
 _LIBRARIES = ("triton", "Raw", "ctypes", "dlopen", "cpp_ext", "torch.ops", "dist", "all_", "_sca")
+# A slice with a step; no mark of a text, which ends its line or stands before a blank.
+_STEP = late_pattern(r"::[-\w(]|\s::\s?[-\w(]")
+
+
+def _steps(text: str) -> bool:
+    return "::" in text and _STEP.search(text) is not None
+
+
 # What makes a layout other than dense.
 _BIRTHS: frozenset[Word] = frozenset(
     {
-        late_pattern(r"\.T\b"), late_pattern(r"\.mT\b"), late_pattern(r"\.H\b"), ".t()", "torch.t(",
-        late_pattern(r"\.real\b"), late_pattern(r"\.imag\b"), "transpose", "permute", "movedim",
-        "moveaxis", "swapaxes", "swapdims", "rearrange", "narrow", "select(", "unbind",
+        name_pattern(r"\.T\b"), name_pattern(r"\.mT\b"), name_pattern(r"\.H\b"), ".t()", "torch.t(",
+        name_pattern(r"\.real\b"), name_pattern(r"\.imag\b"), "transpose", "permute", "movedim",
+        "moveaxis", "swapaxes", "swapdims", "rearrange", "narrow", "unbind",
+        # index_select and masked_select copy.
+        name_pattern(r"(?<!\w)select\("),
         late_pattern(r"split\(\s*[^\s\"')]"), ".chunk(", "torch.chunk(", "expand(", "expand_as",
         "broadcast_to", "unfold", "diagonal", "as_strided", "channels_last", "order=",
-        "asfortran", "sliding_window", "tensordot", "adjoint", "::", ", :", "[:,",
+        "asfortran", "sliding_window", "tensordot", "adjoint", _steps, ", :", "[:,",
         ".flip", "rot90", "meshgrid", "broadcast_tensors",
         # A slice, or what an ellipsis leaves, before another subscript; no `Callable[..., X]`.
         late_pattern(r"\[[^\[\]\n]*:[^\[\]\n]*,"),

@@ -13,6 +13,7 @@ from memlint.analysis.axes.queries import fastest_from_end
 from memlint.analysis.edits import followed_by
 from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.methods import from_method
+from memlint.analysis.places.stacks import may_run_stack
 from memlint.analysis.values import Instance, Object, Tensor, Unknown, Value, alternatives
 from memlint.analysis.watched import BLOCK
 from memlint.bench.declare import Sizes, bench
@@ -154,6 +155,11 @@ class TransposedStream(Rule):
         {"transpose(", "permute(", ".mT", "swapaxes(", "movedim(", "rearrange("},
         {"Conv", "conv", "flatten("},
         {" in ", "Sequential("},
+        units=[
+            {" in ", "Sequential", "("},
+            {"transpose(", "permute(", ".mT", "swapaxes(", "movedim(", "rearrange("},
+        ],
+        places=may_run_stack,
     )
     calls: ClassVar[frozenset[str]] = frozenset({BLOCK})
 
