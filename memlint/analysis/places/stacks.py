@@ -59,8 +59,13 @@ class _Sequences:
     def may_hold(self, name: str) -> bool:
         """Whether an attribute may hold one, whatever sets it."""
         return name in self.names or (
-            name not in texts_set(self.source) and _BY_NAME.search(self.source) is not None
+            name not in texts_set(self.source) and _sets_by_name(self.source)
         )
+
+
+@lru_cache(maxsize=8)
+def _sets_by_name(source: str) -> bool:
+    return _BY_NAME.search(source) is not None
 
 
 @lru_cache(maxsize=8)

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator
 from memlint.analysis.casts import goes_into_doubles, is_cast_at_once
 from memlint.analysis.edits import call_with_keyword, followed_by
 from memlint.analysis.events import Called, ProgramStart
-from memlint.analysis.places.float64 import may_be_float64
 from memlint.analysis.precision import Precision, precision_of
 from memlint.analysis.promotion import OPERATORS, is_single, promotes
 from memlint.analysis.shown import shown
@@ -131,7 +130,6 @@ class ImplicitFloat64(Rule):
             },
         ],
         values=[{SOURCE, late_pattern(r"numpy import"), "Image.open", "imread"}],
-        places=may_be_float64,
     )
 
     def check_start(self, program: ProgramStart) -> Iterator[Draft]:

@@ -9,7 +9,6 @@ from typing import Any
 
 from memlint.analysis.edits import followed_by
 from memlint.analysis.events import Convolution, ModelPlaced, Transfer, Use
-from memlint.analysis.places.model import moves_model
 from memlint.bench.declare import Sizes, bench
 from memlint.bench.pair import Pair, Size
 from memlint.findings import Applicability, Confidence, Severity
@@ -137,7 +136,6 @@ class NchwConv(Rule):
             {_convolves, _has_layers, "torchvision", "timm", "hub.load", "segmentation_models"},
             {"autocast", "half", "float16", "fp16", "bf16", "precision", "default_dtype"},
         ],
-        places=moves_model,
         also={"channels_last", "compile"},
         across={_convolves},
         classwide=True,

@@ -22,7 +22,6 @@ from memlint.analysis.elementwise_copies import ELEMENTWISE, taken_element_by_el
 from memlint.analysis.events import Called, ProgramEnd, ProgramStart
 from memlint.analysis.knowledge import Args
 from memlint.analysis.methods import from_method
-from memlint.analysis.places.contiguous import may_be_redundant
 from memlint.analysis.snapshots import Snapshots
 from memlint.analysis.uses import Uses, uses_in
 from memlint.analysis.values import Made, Tensor, alternatives
@@ -126,7 +125,7 @@ class RedundantContiguous(Rule):
     name = "redundant-contiguous"
     severity = Severity.INFO
     applicability = Applicability.SAFE
-    needs = Needs({".contiguous("}, {"torch"}, units=[{".contiguous("}], places=may_be_redundant)
+    needs = Needs({".contiguous("}, {"torch"}, units=[{".contiguous("}])
     calls: ClassVar[frozenset[str]] = PRODUCTS | RESHAPES | ELEMENTWISE | {".contiguous"}
 
     def __init__(self, options: dict[str, object] | None = None) -> None:

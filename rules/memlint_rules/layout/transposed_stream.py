@@ -160,6 +160,7 @@ class TransposedStream(Rule):
             {"transpose(", "permute(", ".mT", "swapaxes(", "movedim(", "rearrange("},
         ],
         places=may_run_stack,
+        classwide=True,
     )
     calls: ClassVar[frozenset[str]] = frozenset({BLOCK})
 

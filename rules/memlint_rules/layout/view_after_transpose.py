@@ -10,7 +10,6 @@ from memlint.analysis.events import Called, ProgramStart
 from memlint.analysis.guards import error_is_expected
 from memlint.analysis.merging import cannot_view
 from memlint.analysis.methods import from_method, method_name
-from memlint.analysis.places.view import may_view_exchanged
 from memlint.analysis.values import Tensor, alternatives
 from memlint.findings import Applicability, Confidence, Severity
 from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
@@ -96,7 +95,7 @@ class ViewAfterTranspose(Rule):
                 "swapdims", "rearrange", "einsum", "adjoint",
             },
         ],
-        places=may_view_exchanged,
+        classwide=True,
     )  # fmt: skip
     calls: ClassVar[frozenset[str]] = frozenset({".view", ".view_as"})
 

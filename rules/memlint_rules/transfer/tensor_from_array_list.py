@@ -18,7 +18,6 @@ from memlint.analysis.entries import (
 from memlint.analysis.events import Called
 from memlint.analysis.imports import name_of_module
 from memlint.analysis.knowledge.array_makers import gives_several, is_array
-from memlint.analysis.places.array_list import may_be_of_arrays
 from memlint.analysis.values import (
     Absent,
     Const,
@@ -131,7 +130,6 @@ class TensorFromArrayList(Rule):
             {"np.", "numpy", "imread", "cv2.", "toarray", "get_fdata"},
         ],
         classwide=True,
-        places=may_be_of_arrays,
     )
 
     def check(self, call: Called) -> Iterator[Draft]:
