@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 from memlint.late_dataclass import dataclass
@@ -25,7 +26,6 @@ _COMMON = frozenset(
     | {"None", "True", "False", "enumerate", "zip"}
 )
 _CLASS = late_pattern(r"[ \t]*(?:@[^\n]*\n[ \t]*)*class (\w+)")
-_CALL = late_pattern(r"\b(\w+)\(")
 _NAME = late_pattern(r"[A-Za-z_]\w*")
 # Methods that run without being named.
 _UNNAMED = frozenset(
@@ -43,11 +43,6 @@ class FunctionText:
     owner: str
     text: str
 
-    @property
-    def called(self) -> str:
-        """The name that it is called by: that of its class for the call of an object."""
-        return self.owner if self.name in CALLED_AS_OBJECT else self.name
-
     def parsed(self) -> ast.AST | None:
         """The function; ``None`` where its lines were not told right."""
         inside = self.text[:1].isspace()
@@ -64,10 +59,6 @@ class Definitions:
 
     functions: tuple[FunctionText, ...]
     outside: str
-
-    def called(self, name: str) -> tuple[FunctionText, ...]:
-        """The functions that are called by a name."""
-        return tuple(one for one in self.functions if one.called == name)
 
 
 @lru_cache(maxsize=4)
@@ -108,19 +99,6 @@ def _end(source: str, start: int, indent: int) -> int:
     return len(source)
 
 
-def callers_hold(function: ast.AST, around: str, word: re.Pattern[str], source: str) -> bool:
-    """Whether who calls a function holds a word, be it another function or code outside."""
-    name = getattr(function, "name", "")
-    if name in CALLED_AS_OBJECT:
-        owner = owner_of(around)
-        if re.search(rf"(?<!class )\b{owner}\(", source) is None:
-            return False
-    called = "" if name in CALLED_AS_OBJECT else name
-    known = definitions(source)
-    texts = [one.text for one in known.functions if one.name != name] + [known.outside]
-    return any(f"{called}(" in text and word.search(text) for text in texts)
-
-
 @lru_cache(maxsize=256)
 def is_called(name: str, owner: str, source: str) -> bool:
     """Whether a program may call a function of its own, of a class or of none: an object of a class
@@ -134,43 +112,15 @@ def is_called(name: str, owner: str, source: str) -> bool:
     )
 
 
-def has_subclasses(owner: str, source: str) -> bool:
-    """Whether a program has classes that are made of another; there are none of no class."""
-    return bool(owner) and (re.search(rf"\bclass[ \t]+\w+\([^)]*\b{owner}\b", source) is not None)
-
-
 def owner_of(around: str) -> str:
     """The class that the text of a method begins with."""
     found = _CLASS.match(around)
     return found.group(1) if found else ""
 
 
-def leads_to(name: str, word: re.Pattern[str], source: str, depth: int = 3) -> bool:
-    """Whether a function holds a word, or one that it calls."""
-    for one in definitions(source).functions:
-        if name not in (one.name, one.owner):
-            continue
-        if word.search(one.text):
-            return True
-        if depth > 1 and any(
-            leads_to(other, word, source, depth - 1)
-            for other in set(_CALL.findall(one.text)) - {name}
-            if f"def {other}(" in source
-        ):
-            return True
-    return False
-
-
-def names_behind(name: str, source: str) -> frozenset[str]:
-    """The names that what a name stands for may be made of: those in what is assigned to it, or
-    in what a loop that sets it is over; and, one step further, those behind these."""
-    settings = _settings(source)
-    near = settings.get(name, frozenset())
-    return frozenset({name}).union(near, *(settings.get(one, ()) for one in near))
-
-
 def names_for(name: str, source: str) -> frozenset[str]:
-    """The names that :func:`names_behind` tells this one to be behind."""
+    """The names that what is named may be behind: those that something is assigned to in which
+    it occurs, or that a loop over such sets; and, one step further, those for these."""
     settings = _settings(source)
     near = {one for one, used in settings.items() if name in used}
     far = {one for one, used in settings.items() if not near.isdisjoint(used)}
@@ -202,3 +152,17 @@ def texts_set(source: str) -> dict[str, list[str]]:
         for name in _NAME.findall(target or variable):
             found.setdefault(name, []).append(value or over)
     return found
+
+
+def places_of(word: str, text: str) -> Iterator[int]:
+    """Where a word occurs."""
+    at = text.find(word) if word else -1
+    while at >= 0:
+        end = at + len(word)
+        if not (
+            (at and (text[at - 1].isalnum() or text[at - 1] == "_"))
+            or text[end : end + 1].isalnum()
+            or text[end : end + 1] == "_"
+        ):
+            yield at
+        at = text.find(word, end)

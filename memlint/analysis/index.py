@@ -26,7 +26,7 @@ from memlint.source.model import Source
 
 # So many rules that may have something to say want most functions between them: to read all then
 # takes less time than to tell which.  Not in a large file, which may be too much to be read.
-MANY_RULES = 6
+MANY_RULES = 10
 LARGE = 400_000
 _COMMENT_LINES = late_pattern(r"^[ \t]*#.*$", re.MULTILINE)
 

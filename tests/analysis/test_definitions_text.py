@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from memlint.analysis.definitions_text import (
-    callers_hold,
     definitions,
     is_called,
-    leads_to,
-    names_behind,
+    names_for,
     owner_of,
+    places_of,
 )
 
 SOURCE = '''import torch
@@ -53,13 +51,8 @@ for block in net.layers:
 
 def test_functions_and_what_is_outside() -> None:
     known = definitions(SOURCE)
-    names = [(one.owner, one.name, one.called) for one in known.functions]
-    assert names == [
-        ("", "first", "first"),
-        ("Net", "forward", "Net"),
-        ("Net", "fetch", "fetch"),
-        ("Net", "__init__", "__init__"),
-    ]
+    names = [(one.owner, one.name) for one in known.functions]
+    assert names == [("", "first"), ("Net", "forward"), ("Net", "fetch"), ("Net", "__init__")]
     assert "size = 3" in known.outside
     assert "first(block)" in known.outside
     assert "return" not in known.outside
@@ -77,25 +70,15 @@ def test_what_cannot_be_parsed_is_none() -> None:
     assert broken.parsed() is None
 
 
-def test_names_behind_a_name() -> None:
-    assert "Other" in names_behind("net", SOURCE)
-    assert {"layers", "Block"} <= names_behind("block", SOURCE)
-    assert "Base" not in names_behind("block", SOURCE)
-    assert "Block" not in names_behind("net", SOURCE)
+def test_the_names_that_a_name_may_be_behind() -> None:
+    assert {"net", "Other"} <= names_for("Other", SOURCE)
+    assert {"layers", "block"} <= names_for("Block", SOURCE)
+    assert "net" not in names_for("Block", SOURCE)
 
 
-def test_callers_and_what_they_hold() -> None:
-    function = ast.parse("def first(x): pass").body[0]
-    assert callers_hold(function, "", re.compile("block"), SOURCE)
-    assert not callers_hold(function, "", re.compile("third"), SOURCE)
-
-
-def test_what_a_function_leads_to() -> None:
-    source = (
-        "def a():\n    b()\n\ndef b():\n    c()\n\ndef c():\n    word()\n\ndef d():\n    pass\n"
-    )
-    assert leads_to("a", re.compile("word"), source)
-    assert not leads_to("d", re.compile("word"), source)
+def test_the_places_of_a_word() -> None:
+    assert list(places_of("net", "net.x = Net(net) # netto net_")) == [0, 12]
+    assert list(places_of("", "net")) == []
 
 
 def test_the_class_of_a_method() -> None:

@@ -26,9 +26,9 @@ from memlint.analysis.accumulation import (
     operands_of,
 )
 from memlint.analysis.carried import Flow, How, Outcome, Seed, grown
+from memlint.analysis.definitions_text import places_of
 from memlint.analysis.last_name import last_name
 from memlint.analysis.places.leaving import may_leave
-from memlint.analysis.places.statements import places_of
 from memlint.analysis.walking import blocks_in, kinds_in, nodes_of, tree_of, walk
 from memlint.late_dataclass import dataclass
 from memlint.late_pattern import late_pattern
