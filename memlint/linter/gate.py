@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
+from memlint.late_dataclass import dataclass
 from memlint.late_pattern import is_name_pattern, is_pattern, late_pattern
 from memlint.rule import Needs, Rule, Word
 
@@ -45,6 +46,51 @@ class _Text:
 
 
 _Test: TypeAlias = Callable[[_Text], object]
+
+
+# Classes, since functions in functions cannot be handed to processes that are spawned.
+
+
+@dataclass(frozen=True, slots=True)
+class _IsInNames:
+    part: bytes
+
+    def __call__(self, text: _Text) -> object:
+        return self.part in text.names
+
+
+@dataclass(frozen=True, slots=True)
+class _IsInBytes:
+    part: bytes
+
+    def __call__(self, text: _Text) -> object:
+        return self.part in text.data
+
+
+@dataclass(frozen=True, slots=True)
+class _IsFoundInNames:
+    pattern: re.Pattern[bytes]
+
+    def __call__(self, text: _Text) -> object:
+        return self.pattern.search(text.names)
+
+
+@dataclass(frozen=True, slots=True)
+class _IsFoundInBytes:
+    pattern: re.Pattern[bytes]
+
+    def __call__(self, text: _Text) -> object:
+        return self.pattern.search(text.data)
+
+
+@dataclass(frozen=True, slots=True)
+class _IsTrueOfCharacters:
+    test: Callable[[str], bool]
+
+    def __call__(self, text: _Text) -> object:
+        return self.test(text.characters)
+
+
 # A word's number, which is the same for all rules that declare it, and what looks for it.
 _Sign: TypeAlias = tuple[int, _Test]
 _Groups: TypeAlias = list[list[_Sign]]
@@ -105,16 +151,13 @@ def _own_groups(needs: Needs) -> Iterable[Iterable[Word]]:
 
 def _test(word: Word) -> _Test:
     if isinstance(word, str):
-        part = word.encode()
-        if _IS_PART_OF_NAME.fullmatch(word):
-            return lambda text: part in text.names
-        return lambda text: part in text.data
+        is_part = _IS_PART_OF_NAME.fullmatch(word)
+        return _IsInNames(word.encode()) if is_part else _IsInBytes(word.encode())
     if is_pattern(word):
         pattern = late_pattern(word.pattern.encode(), word.flags & ~re.UNICODE)
-        if is_name_pattern(word):
-            return lambda text: pattern.search(text.names)
-        return lambda text: pattern.search(text.data)
-    return lambda text: word(text.characters)  # type: ignore[operator]
+        return _IsFoundInNames(pattern) if is_name_pattern(word) else _IsFoundInBytes(pattern)
+    assert callable(word)
+    return _IsTrueOfCharacters(word)
 
 
 def _cost(group: Iterable[Word]) -> int:

@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from tests.conftest import heed_interrupts
 from tests.tracer.command import Command
 from tests.tracer.programs import HIDDEN_COPY
 
@@ -112,6 +113,7 @@ def test_an_interrupted_program_leaves_its_evidence(command: Command) -> None:
         env=command.environment,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=heed_interrupts,
     )
     deadline = time.monotonic() + 60
     while not (command.folder / "ready").exists():
