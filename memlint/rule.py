@@ -185,6 +185,8 @@ class Rule:
     the linted project supports; ``since`` is the package and the version from which on what the
     rule advises is there: the rule does not run for projects that support older ones, and says
     so where nothing tells which they support.  A ``trace_only`` rule speaks of runs alone.
+    Where the rule is told, those that it ``supersedes`` are not told of the same statement or
+    piece of text, and those of ``supersedes_here`` not of the very same expression.
     """
 
     code: ClassVar[str] = ""
@@ -197,6 +199,7 @@ class Rule:
     calls: ClassVar[frozenset[str]] = frozenset()
     needs_device: ClassVar[str | None] = None
     supersedes: ClassVar[tuple[str, ...]] = ()
+    supersedes_here: ClassVar[tuple[str, ...]] = ()
     options: ClassVar[Mapping[str, Option]] = {}
     since: ClassVar[tuple[str, Version] | None] = None
     targets: Targets = Targets()

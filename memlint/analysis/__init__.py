@@ -9,6 +9,7 @@ from memlint.config import Settings
 from memlint.rule import Draft, PartlyRead, Rule, RuleFailure
 from memlint.source.model import Source
 from memlint.source.project import NOTHING, Followed, Project
+from memlint.source.read import with_newlines
 
 
 def analyze(
@@ -36,7 +37,7 @@ def analyze(
     if not dispatcher.wants_meaning:
         return
     needs = (rule.needs for rule in rules)
-    keep_tree(source.text, tree)
+    keep_tree(with_newlines(source.text), tree)
     index = Index(source, tree, needs, followed.texts) if sieve else None
     forget_nodes()
     if index is not None and not index.wants_any:

@@ -23,6 +23,7 @@ from memlint.late_dataclass import dataclass
 from memlint.late_pattern import late_pattern
 from memlint.rule import Needs, UnitTest, Word, occurs
 from memlint.source.model import Source
+from memlint.source.read import with_newlines
 
 # So many rules that may have something to say want most functions between them: to read all then
 # takes less time than to tell which.  Not in a large file, which may be too much to be read.
@@ -61,17 +62,17 @@ class Index:
         needs: Iterable[Needs],
         imported: Mapping[str, str] | None = None,
     ) -> None:
-        self._lines = source.lines
+        self._lines, own = source.lines, with_newlines(source.text)
         self._wanted: set[int] | None = None
         declared = list(needs)
-        if any(_reads_all(one, source.text) for one in declared):
+        if any(_reads_all(one, own) for one in declared):
             return
         # What is followed into other modules is, by its local name, as good as a unit of this.
         foreign = dict(imported or {})
-        whole = "\n".join((source.text, *foreign.values()))
-        sieves = [_Sieve(one, whole if one.across else source.text) for one in declared]
+        whole = "\n".join((own, *foreign.values()))
+        sieves = [_Sieve(one, whole if one.across else own) for one in declared]
         sieves = [one for one in sieves if one.may_hold]
-        if len(sieves) >= MANY_RULES and len(source.text) < LARGE:
+        if len(sieves) >= MANY_RULES and len(own) < LARGE:
             return
         self._known: set[int] = set()
         self._wants_any = bool(sieves)

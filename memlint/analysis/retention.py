@@ -22,8 +22,10 @@ from memlint.analysis.values import (
     leaves,
     made_of,
 )
-from memlint.analysis.walking import walk
+from memlint.analysis.walking import children, walk
 from memlint.late_dataclass import dataclass
+from memlint.late_pattern import late_pattern
+from memlint.source.model import Source
 from memlint.source.project import is_foreign
 
 GROWING = frozenset({".append", ".add", ".extend", ".insert", ".appendleft"})
@@ -56,8 +58,20 @@ def kept(called: Called, uses: Uses) -> Kept | None:
     target, given, value, grows = found
     if not graphs_of(value) or COUNTED.search(last_name(given)):
         return None
+    if grows and _is_cut(target, called.source):
+        return None
     node: ast.expr | ast.stmt = called.node if grows else called.statement  # type: ignore[assignment]
     return Kept(called, node, target, given, value, grows)
+
+
+def _is_cut(target: str, source: Source) -> bool:
+    """Whether a program takes from a list again what it puts in: a window that moves along."""
+    name = re.escape(re.split(r"[.\[]", target.removeprefix("self."), maxsplit=1)[0])
+    return source.holds(
+        late_pattern(
+            rf"\b{name}\.(?:pop|popleft)\(|\bdel [\w.]*\b{name}\[|\b{name} = [\w.]*\b{name}\["
+        )
+    )
 
 
 def _accumulated(called: Called) -> tuple[str, ast.expr, Value, bool] | None:
@@ -73,7 +87,7 @@ def _accumulated(called: Called) -> tuple[str, ast.expr, Value, bool] | None:
         return ast.unparse(node.target), node.value, given[1], False
     if isinstance(node, ast.BinOp) and called.name in SUMMING:
         target = _target(called.statement)
-        if target is None:
+        if target is None or not _is_kept_as_it_is(node, called.statement):
             return None
         for side, other, value in (
             (node.left, node.right, given[1]),
@@ -137,6 +151,18 @@ def _target(statement: ast.AST) -> str | None:
         case ast.AnnAssign(target=ast.Name() | ast.Attribute() as target):
             return ast.unparse(target)
     return None
+
+
+def _is_kept_as_it_is(node: ast.BinOp, statement: ast.AST) -> bool:
+    """Whether what a statement assigns is a sum, scaled or chosen at most: no call takes it."""
+    waiting: list[ast.AST] = [getattr(statement, "value", statement)]
+    while waiting:
+        one = waiting.pop()
+        if one is node:
+            return True
+        if isinstance(one, (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.NamedExpr)):
+            waiting += children(one)
+    return False
 
 
 def _rests_on(node: ast.expr, target: str) -> bool:
@@ -243,9 +269,8 @@ def place_of(one: Kept, uses: Uses) -> tuple[ast.AST, str, ast.expr | None]:
             break
         place = call
         func = call.func
-        holder = func.value if isinstance(func, ast.Attribute) else None
-        if target.startswith("self.") and holder is not None:
-            target = ast.unparse(holder)
+        if target.startswith("self."):
+            target = ast.unparse(func.value if isinstance(func, ast.Attribute) else func)
         found = _handed(call, _origin(one.value, uses.scope_of(call), uses), uses)
     return place, target, found
 

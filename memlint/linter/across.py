@@ -9,7 +9,8 @@ from memlint.source.project import NOTHING, Followed, Looked, Origin, Project
 from memlint.source.read import SourceError, decode
 
 _MOST_FOLLOWED = 20
-_CLASS = late_pattern(r"(?:@[^\n]*\n)*class ")
+# A class, and what it is derived from.
+_CLASS = late_pattern(r"(?:@[^\n]*\n)*class \w+(?:\((?!object\))([^)]*)\))?")
 
 
 class Across:
@@ -40,7 +41,7 @@ class Across:
             if one.full in names or len(names) >= _MOST_FOLLOWED:
                 continue
             if any(
-                self._is_class_with(one.origin, word)
+                self._is_class_with(one.origin, word, looked)
                 if of_class
                 else self._holds(one.origin, word, looked)
                 for word, of_class in asked
@@ -67,13 +68,17 @@ class Across:
             self._known[key] = occurs(word, self._project.reached(origin, looked).text)
         return self._known[key]
 
-    def _is_class_with(self, origin: Origin, word: Word) -> bool:
-        """Whether an imported name stands for a class in whose definition a word occurs."""
+    def _is_class_with(self, origin: Origin, word: Word, looked: dict[str, Looked]) -> bool:
+        """Whether an imported name stands for a class in whose definition a word occurs, or in
+        those that it is derived from."""
         key = (origin, word)
         if key not in self._classes:
             module = self._project.module(origin.path)
             block = module.block(origin.name) if module is not None else ""
-            self._classes[key] = _CLASS.match(block) is not None and occurs(word, block)
+            head = _CLASS.match(block)
+            if head is not None and head[1]:
+                block = self._project.reached(origin, looked).text
+            self._classes[key] = head is not None and occurs(word, block)
         return self._classes[key]
 
     def _near(self, path: str, word: Word) -> bool:

@@ -123,7 +123,10 @@ class Plan:
 
     def _lint(self, job: Job, data: bytes, digest: str, clock: Stopwatch) -> FileResult:
         active = self._active(job.inside)
-        speaking, followed = self._across.follow(job.path, data, self._gate.pass_through(data))
+        program = _program_of(job.path, data)
+        speaking, followed = self._across.follow(
+            job.path, program, self._gate.pass_through(program)
+        )
         if len(active) < len(self.rules):
             speaking = [rule for rule in speaking if rule in active]
         clock.lap("gate")
@@ -197,6 +200,16 @@ class Plan:
     def _active(self, inside: str) -> list[Rule]:
         ignored = ignored_in(self.settings, inside, [type(rule) for rule in self.rules])
         return [rule for rule in self.rules if rule.code not in ignored]
+
+
+def _program_of(path: str, data: bytes) -> bytes:
+    """The bytes that words are looked for in: of a notebook the program in its cells."""
+    if not path.endswith(NOTEBOOK_SUFFIX):
+        return data
+    try:
+        return decode_source(data, path).text.encode()
+    except SourceError:
+        return data
 
 
 def content_digest(data: bytes) -> str:

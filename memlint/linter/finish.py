@@ -82,7 +82,13 @@ def _without_superseded(placed: Sequence[_Placed]) -> list[_Placed]:
         for name in p.draft.rule.supersedes:
             stronger.setdefault(name, []).append(p)
     told = {name: _Told(those) for name, those in stronger.items()}
-    return [p for p in placed if (by := told.get(p.draft.rule.name)) is None or not by.covers(p)]
+    here = {(name, span(p.draft.node)) for p in placed for name in p.draft.rule.supersedes_here}
+    return [
+        p
+        for p in placed
+        if ((by := told.get(p.draft.rule.name)) is None or not by.covers(p))
+        and (p.draft.rule.name, span(p.draft.node)) not in here
+    ]
 
 
 class _Told:

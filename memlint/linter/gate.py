@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 from memlint.late_dataclass import dataclass
 from memlint.late_pattern import is_name_pattern, is_pattern, late_pattern
 from memlint.rule import Needs, Rule, Word
+from memlint.source.read import with_newlines
 
 _NAME = late_pattern(rb"\.?\w+\(?")
 _IS_PART_OF_NAME = late_pattern(r"\.?\w+\(?", re.ASCII)
@@ -33,8 +34,8 @@ class _Text:
 
     @cached_property
     def characters(self) -> str:
-        """The bytes as characters, whatever the encoding."""
-        return self.data.decode("latin-1")
+        """The bytes as characters, whatever the encoding, with one kind of line ends."""
+        return with_newlines(self.data.decode("latin-1"))
 
     @cached_property
     def names(self) -> bytes:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from memlint.late_dataclass import dataclass
 from memlint.late_pattern import late_pattern
 from memlint.source.model import Source
-from memlint.source.read import SourceError, decode_source
+from memlint.source.read import SourceError, decode_source, with_newlines
 
 _FROM = late_pattern(
     r"^[ \t]*from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|(?:[^\n\\#]|\\\r?\n)+)", re.MULTILINE
@@ -230,7 +230,7 @@ class Project:
                 data = file.read(self._largest + 1)
             if len(data) > self._largest:
                 return None
-            text = decode_source(data, path).text
+            text = with_newlines(decode_source(data, path).text)
         except (OSError, SourceError):
             return None
         digest = blake2b(data, digest_size=16).hexdigest()

@@ -248,6 +248,25 @@ def test_a_meter_of_another_module(write: Write, keep: str, line: int | None) ->
 
 
 @pytest.mark.parametrize(
+    "meter",
+    [
+        "class Base:\n    def update(self, val, n=1):  # told\n        self.total += val * n\n\n\n"
+        "class Average(Base):\n    total = 0\n",
+        "class Average:\n    total = None\n\n    def update(self, val, n=(1,), fill=float('nan')):\n"
+        "        self.total = val if self.total is None else 0.9 * self.total + val\n",
+        "class Average:\n    def __init__(self):\n        self.kept = {'loss': []}\n\n"
+        "    def update(self, val, n=1):\n        for k, v in {'loss': val}.items():\n"
+        "            self.kept[k].append(v)\n",
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_meters_of_several_shapes(write: Write, meter: str, end: str) -> None:
+    write("meters.py", (meter + "\n\nclass Collector: ...\n").replace("\n", end))
+    write("train.py", METER_USE.format(keep="meter.update(loss, 2)").replace("\n", end))
+    assert len(of_rule("graph-retention")) == 1
+
+
+@pytest.mark.parametrize(
     ("requirement", "said"), [("", "(torch >= 2.1)"), ("torch>=2.4", ""), ("torch>=1.13", None)]
 )
 def test_advice_that_needs_a_version(write: Write, requirement: str, said: str | None) -> None:

@@ -66,6 +66,12 @@ def test_a_chain_is_told_once() -> None:
     assert len(found(text, RULE)) == 1
 
 
+def test_another_tensor_of_the_statement_is_told_of_itself() -> None:
+    text = program("model(table.cuda(), torch.arange(len(batch)).cuda())")
+    assert len(found(text, RULE)) == 1
+    assert len(found(text, "create-then-move")) == 1
+
+
 def test_what_is_made_before_the_loop_is_told_of_once() -> None:
     text = program("model(table.cuda())", head="table = torch.linspace(0, 1, 1000)")
     assert len(found(text, RULE)) == 1

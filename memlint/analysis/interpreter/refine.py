@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from memlint.analysis.axes import OPAQUE, Layout, dense, dense_any_rank
-from memlint.analysis.values import Alternatives, Const, Tensor, Value, join
+from memlint.analysis.last_name import last_name
+from memlint.analysis.values import Alternatives, Const, Tensor, Unknown, Value, join
 from memlint.analysis.walking import walk
 
 Change = Callable[[Value], Value]
@@ -31,6 +32,8 @@ def refinements(test: ast.expr, *, truth: bool) -> Iterator[tuple[ast.expr, Chan
                 yield array, _made_dense
         case ast.Call(func=ast.Attribute(value=array, attr="is_contiguous")):
             yield array, _of_unknown_layout
+        case ast.Call(func=func, args=[tested, *classes]) if _denies_tensor(func, classes, truth):
+            yield tested, _no_tensor
         case ast.Call(func=ast.Name(id="all"), args=[ast.GeneratorExp() as each]) if truth:
             yield from _each(each)
         case (
@@ -41,6 +44,21 @@ def refinements(test: ast.expr, *, truth: bool) -> Iterator[tuple[ast.expr, Chan
                 yield array, _made_dense
             else:
                 yield array, _of_unknown_layout
+
+
+_NUMBERS = frozenset({"int", "float", "complex", "bool", "str", "Number", "Real", "ndarray"})
+
+
+def _denies_tensor(func: ast.expr, classes: list[ast.expr], truth: bool) -> bool:
+    """Whether a test that is ``truth`` says that what it tests is no tensor."""
+    asked = last_name(func)
+    if asked == "is_tensor" and not classes:
+        return not truth
+    if asked != "isinstance" or len(classes) != 1:
+        return False
+    listed = classes[0].elts if isinstance(classes[0], ast.Tuple) else classes
+    names = {last_name(one) for one in listed}
+    return names <= _NUMBERS if truth else "Tensor" in names
 
 
 def _names_row_major(test: ast.expr) -> bool:
@@ -91,6 +109,16 @@ def _of_unknown_layout(value: Value) -> Value:
         return replace(value, layout=OPAQUE, born=None)
     if isinstance(value, Alternatives):
         return join(_of_unknown_layout(v) for v in value.values)
+    return value
+
+
+def _no_tensor(value: Value) -> Value:
+    if isinstance(value, Unknown):
+        return replace(value, graphs=frozenset())
+    if isinstance(value, Tensor):
+        return Unknown()
+    if isinstance(value, Alternatives):
+        return join(_no_tensor(v) for v in value.values)
     return value
 
 

@@ -26,12 +26,14 @@ _WALKS = frozenset({"backward", "manual_backward", "grad"})
 _WALKING = late_pattern(r"(?<!def )\b(?:(?:manual_)?backward|grad)\s*\(")
 _GROWING = frozenset(name[1:] for name in GROWING)
 _KEEPING = late_pattern(
-    rf"[+-]=|\.(?:{'|'.join(sorted(_GROWING))})\(|(\b[\w.]+) = \1 [+-]|\] = |= [^=\n]* [+-] "
+    rf"[+-]=|\.(?:{'|'.join(sorted(_GROWING))})\(|(\b[\w.]+) ?= ?\1 ?[+-]|\] ?=(?!=)|"
+    r"=[^=\n]*[\w)\]] ?[+-] ?[\w(]"
 )
 _NUMBERS = frozenset(
     {"float", "int", "len", "str", "range", "bool", "round", "format", "repr", "type", "id", "open",
      "isinstance", "hash", "ord", "chr", "print"}
 )  # fmt: skip
+_CONTAINERS = frozenset({"dict", "list", "defaultdict", "OrderedDict"})
 _DEPTH = 8
 _LOOPING: tuple[type[ast.AST], ...] = (
     *LOOPS, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
@@ -114,10 +116,19 @@ class _Values:
     def _keeps(self, call: ast.Call) -> bool:
         """Whether a call may keep what it is given."""
         keeping = _keeping(self._source)
-        if last_name(call.func) not in keeping:
+        if last_name(call.func) not in keeping and "__call__" not in keeping:
             return False
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
         return any(self._may_be_in_graph(one, 0) for one in given)
+
+    def _is_filled(self, name: str) -> bool:
+        """Whether a name stands for a container that is made empty, to be filled."""
+        return any(
+            (isinstance(one, ast.Dict) and not one.keys)
+            or (isinstance(one, ast.List) and not one.elts)
+            or (isinstance(one, ast.Call) and last_name(one.func) in _CONTAINERS)
+            for one in self._bindings.bound(name)
+        )
 
     def _may_be_in_graph(self, node: ast.AST, depth: int) -> bool:
         match node:
@@ -136,6 +147,8 @@ class _Values:
                     or not bound
                     or any(self._may_be_in_graph(one, depth + 1) for one in bound)
                 )
+            case ast.Subscript(value=ast.Name(id=name)) if self._is_filled(name):
+                return True
             case ast.Subscript(value=value):
                 return self._may_be_in_graph(value, depth)
             case ast.BinOp() | ast.UnaryOp() | ast.Tuple() | ast.List() | ast.Dict() | ast.IfExp():
@@ -158,6 +171,10 @@ def _given(node: ast.AST) -> Iterator[ast.expr]:
     match node:
         case ast.AugAssign(op=ast.Add() | ast.Sub(), value=value):
             yield value.elts[0] if isinstance(value, ast.List) and value.elts else value
+        case ast.Assign(targets=[target], value=ast.IfExp(body=one, orelse=other)):
+            for value in (one, other):
+                if isinstance(value, ast.BinOp):
+                    yield from _added(value, ast.unparse(target))
         case ast.Assign(targets=[target], value=ast.BinOp(op=ast.Add() | ast.Sub()) as value):
             yield from _added(value, ast.unparse(target))
         case ast.AnnAssign(target=target, value=ast.BinOp(op=ast.Add() | ast.Sub()) as value):

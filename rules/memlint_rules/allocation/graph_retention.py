@@ -140,8 +140,7 @@ class GraphRetention(Rule):
     needs = Needs(
         {"torch", "lightning", "accelerate", "backward(", ".eval()", ".train(False"},
         {*WALKING, WALKING_BY_NAME, *EVALUATING, NAMED},
-        {"+=", "-=", " + ", " - ", *(f"{name}(" for name in GROWING), "] = ", adds_to_itself},
-        units=[{"+=", "-=", " + ", " - ", "(", "] = ", adds_to_itself}],
+        units=[{"(", adds_to_itself}],
         classes=(adds_to_itself,),
         nearest=True,
         places=may_retain,

@@ -168,7 +168,7 @@ class LoopInvariantTransfer(Rule):
     calls: ClassVar[frozenset[str]] = UPLOADS | DOWNLOADS | METHODS | {".astype"}
     needs_device = "cuda"
     # What is made before the loop and moved in it is told of once.
-    supersedes = ("create-then-move",)
+    supersedes_here = ("create-then-move",)
 
     _invariance: Invariance
     _told: list[ast.AST]
