@@ -252,7 +252,7 @@ def test_a_meter_of_another_module(write: Write, keep: str, line: int | None) ->
     [
         "class Base:\n    def update(self, val, n=1):  # told\n        self.total += val * n\n\n\n"
         "class Average(Base):\n    total = 0\n",
-        "class Average:\n    total = None\n\n    def update(self, val, n=(1,), fill=float('nan')):\n"
+        "class Average:\n    total = None\n\n    def update(self, val, n=(1,), fill=float('1')):\n"
         "        self.total = val if self.total is None else 0.9 * self.total + val\n",
         "class Average:\n    def __init__(self):\n        self.kept = {'loss': []}\n\n"
         "    def update(self, val, n=1):\n        for k, v in {'loss': val}.items():\n"

@@ -113,10 +113,9 @@ def _of_unknown_layout(value: Value) -> Value:
 
 
 def _no_tensor(value: Value) -> Value:
-    if isinstance(value, Unknown):
+    # What holds of an attribute in one branch stays with its object: so much is let go only.
+    if isinstance(value, (Unknown, Tensor)):
         return replace(value, graphs=frozenset())
-    if isinstance(value, Tensor):
-        return Unknown()
     if isinstance(value, Alternatives):
         return join(_no_tensor(v) for v in value.values)
     return value

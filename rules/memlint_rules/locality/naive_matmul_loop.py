@@ -21,7 +21,7 @@ from memlint.rule import Draft, DraftFix, Needs, Related, Replacement, Rule
 DEPTH = 3
 # A product with an element. They begin with a plain character, which is found fast.
 _PRODUCTS = (late_pattern(r"\][\w.()]* *\*(?!\*)"), late_pattern(r"\* *[\w.(]+\["))
-_SUMMED = ("+=", "-=", "sum(", "+ ", "- ", " for ")
+_SUMMED = ("+", "-", "sum(", " for ")
 # So far before a product, at most, begins the sum that it is in.
 _NEAR = 400
 
@@ -32,7 +32,7 @@ def multiplies_in_deep_loops(text: str) -> bool:
         (found.start(), line)
         for product in _PRODUCTS
         for found in product.finditer(text)
-        if any(word in (line := _line_at(text, found.start())) for word in _SUMMED)
+        if any(word in (line := _lines_at(text, found.start())) for word in _SUMMED)
     ]
     if not products or text.count("for ") + text.count("while ") == 0:
         return False
@@ -51,6 +51,15 @@ def multiplies_in_deep_loops(text: str) -> bool:
 def _line_at(text: str, at: int) -> str:
     end = text.find("\n", at)
     return text[text.rfind("\n", 0, at) + 1 : end if end >= 0 else len(text)]
+
+
+def _lines_at(text: str, at: int) -> str:
+    """The line of a place, and the one before where that goes on in it."""
+    line = _line_at(text, at)
+    start = text.rfind("\n", 0, at)
+    before = _line_at(text, start) if start > 0 else ""
+    goes_on = before.partition("#")[0].rstrip().endswith(("(", "\\"))
+    return before + line if goes_on else line
 
 
 def _weight(head: str) -> int:
