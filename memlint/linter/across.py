@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from memlint.late_pattern import late_pattern
 from memlint.linter.gate import Passed
 from memlint.rule import Rule, Word, occurs
-from memlint.source.project import NOTHING, Followed, Looked, Origin, Project
+from memlint.source.project import NOTHING, Followed, Looked, Module, Origin, Project
 from memlint.source.read import SourceError, decode
 
 _MOST_FOLLOWED = 20
 # A class, and what it is derived from.
-_CLASS = late_pattern(r"(?:@[^\n]*\n)*class \w+(?:\((?!object\))([^)]*)\))?")
+_CLASS = late_pattern(r"(?:@[^\n]*\n)*class \w+(?:\(([^)]*)\))?")
+_NAME = late_pattern(r"(?<![\w.])[A-Za-z_]\w*")
+# Classes of which there is one, not one for each number that is wanted.
+_OTHERS = late_pattern(r"Module|Model|Dataset|Config|Pipeline|Tokenizer|Processor|Enum|NamedTuple")
 
 
 class Across:
@@ -41,7 +46,7 @@ class Across:
             if one.full in names or len(names) >= _MOST_FOLLOWED:
                 continue
             if any(
-                self._is_class_with(one.origin, word, looked)
+                self._is_class_with(one.origin, word)
                 if of_class
                 else self._holds(one.origin, word, looked)
                 for word, of_class in asked
@@ -68,17 +73,15 @@ class Across:
             self._known[key] = occurs(word, self._project.reached(origin, looked).text)
         return self._known[key]
 
-    def _is_class_with(self, origin: Origin, word: Word, looked: dict[str, Looked]) -> bool:
+    def _is_class_with(self, origin: Origin, word: Word) -> bool:
         """Whether an imported name stands for a class in whose definition a word occurs, or in
-        those that it is derived from."""
+        those of its module that it is derived from."""
         key = (origin, word)
         if key not in self._classes:
             module = self._project.module(origin.path)
-            block = module.block(origin.name) if module is not None else ""
-            head = _CLASS.match(block)
-            if head is not None and head[1]:
-                block = self._project.reached(origin, looked).text
-            self._classes[key] = head is not None and occurs(word, block)
+            self._classes[key] = module is not None and any(
+                occurs(word, block) for block in _with_bases(module, origin.name)
+            )
         return self._classes[key]
 
     def _near(self, path: str, word: Word) -> bool:
@@ -88,6 +91,19 @@ class Across:
             module = self._project.module(path)
             self._modules[key] = module is not None and occurs(word, module.text)
         return self._modules[key]
+
+
+def _with_bases(module: Module, name: str) -> Iterator[str]:
+    """The definition of a class, and those of its module that it is derived from."""
+    waiting, seen = [name], set[str]()
+    while waiting:
+        one = waiting.pop()
+        block = module.block(one) if one not in seen else ""
+        seen.add(one)
+        head = _CLASS.match(block)
+        if head is not None and not _OTHERS.search(head[1] or ""):
+            yield block
+            waiting += _NAME.findall(head[1] or "")
 
 
 def _meets(rule: Rule, text: str) -> bool:

@@ -106,17 +106,19 @@ class _Values:
 
     def are_kept_in(self, nodes: list[ast.AST]) -> bool:
         """Whether what may be a part of a graph is put into an accumulator."""
+        alone = {id(one.value) for one in nodes if isinstance(one, ast.Expr)}
         return any(self._is_kept(one) for node in nodes for one in _given(node)) or any(
-            self._keeps(one) for one in nodes if isinstance(one, ast.Call)
+            self._keeps(one, id(one) in alone) for one in nodes if isinstance(one, ast.Call)
         )
 
     def _is_kept(self, node: ast.expr) -> bool:
         return COUNTED.search(last_name(node)) is None and self._may_be_in_graph(node, 0)
 
-    def _keeps(self, call: ast.Call) -> bool:
-        """Whether a call may keep what it is given."""
+    def _keeps(self, call: ast.Call, alone: bool) -> bool:
+        """Whether a call may keep what it is given: an object that is called, where nothing is
+        done with what it gives."""
         keeping = _keeping(self._source)
-        if last_name(call.func) not in keeping and "__call__" not in keeping:
+        if last_name(call.func) not in keeping and not (alone and "__call__" in keeping):
             return False
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
         return any(self._may_be_in_graph(one, 0) for one in given)
