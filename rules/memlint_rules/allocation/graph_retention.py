@@ -84,7 +84,7 @@ class GraphRetention(Rule):
       several batches;
     - the accumulator is made anew in the iteration, or for each batch where a loop trains several
       times on one;
-    - it is given something only now and then, or keeps only the last one;
+    - it is given something only now and then, or keeps only the last few;
     - no backward pass and no sign of an evaluation is seen: a caller may differentiate the sum;
     - meters that are not part of the program.
 
