@@ -207,7 +207,7 @@ def _program_of(path: str, data: bytes) -> bytes:
     if not path.endswith(NOTEBOOK_SUFFIX):
         return data
     try:
-        return decode_source(data, path).text.encode()
+        return decode_source(data, path).text.encode("utf-8", "surrogatepass")
     except SourceError:
         return data
 
