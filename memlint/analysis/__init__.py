@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from memlint.config import Settings
 from memlint.rule import Draft, PartlyRead, Rule, RuleFailure
-from memlint.source.model import Source
+from memlint.source.model import Source, with_newlines
 from memlint.source.project import NOTHING, Followed, Project
-from memlint.source.read import with_newlines
 
 
 def analyze(

@@ -22,8 +22,7 @@ from memlint.analysis.walking import walk
 from memlint.late_dataclass import dataclass
 from memlint.late_pattern import late_pattern
 from memlint.rule import Needs, UnitTest, Word, occurs
-from memlint.source.model import Source
-from memlint.source.read import with_newlines
+from memlint.source.model import Source, with_newlines
 
 # So many rules that may have something to say want most functions between them: to read all then
 # takes less time than to tell which.  Not in a large file, which may be too much to be read.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple, TypeAlias
 
-from memlint.late_dataclass import dataclass
 from memlint.late_pattern import is_name_pattern, is_pattern, late_pattern
 from memlint.rule import Needs, Rule, Word
-from memlint.source.read import with_newlines
+from memlint.source.model import with_newlines
 
 _NAME = late_pattern(rb"\.?\w+\(?")
 _IS_PART_OF_NAME = late_pattern(r"\.?\w+\(?", re.ASCII)
@@ -46,50 +45,27 @@ class _Text:
         return b"\n".join(set(_NAME.findall(self.data)))
 
 
-_Test: TypeAlias = Callable[[_Text], object]
+_Test: TypeAlias = Callable[[_Text], bool]
 
 
-# Classes, since functions in functions cannot be handed to processes that are spawned.
+def _is_in_names(part: bytes, text: _Text) -> bool:
+    return part in text.names
 
 
-@dataclass(frozen=True, slots=True)
-class _IsInNames:
-    part: bytes
-
-    def __call__(self, text: _Text) -> object:
-        return self.part in text.names
+def _is_in_bytes(part: bytes, text: _Text) -> bool:
+    return part in text.data
 
 
-@dataclass(frozen=True, slots=True)
-class _IsInBytes:
-    part: bytes
-
-    def __call__(self, text: _Text) -> object:
-        return self.part in text.data
+def _is_found_in_names(pattern: re.Pattern[bytes], text: _Text) -> bool:
+    return pattern.search(text.names) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class _IsFoundInNames:
-    pattern: re.Pattern[bytes]
-
-    def __call__(self, text: _Text) -> object:
-        return self.pattern.search(text.names)
+def _is_found_in_bytes(pattern: re.Pattern[bytes], text: _Text) -> bool:
+    return pattern.search(text.data) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class _IsFoundInBytes:
-    pattern: re.Pattern[bytes]
-
-    def __call__(self, text: _Text) -> object:
-        return self.pattern.search(text.data)
-
-
-@dataclass(frozen=True, slots=True)
-class _IsTrueOfCharacters:
-    test: Callable[[str], bool]
-
-    def __call__(self, text: _Text) -> object:
-        return self.test(text.characters)
+def _is_true_of(test: Callable[[str], bool], text: _Text) -> bool:
+    return bool(test(text.characters))
 
 
 # A word's number, which is the same for all rules that declare it, and what looks for it.
@@ -124,7 +100,7 @@ class Gate:
             number, test = sign
             held = known[number]
             if held is None:
-                held = known[number] = bool(test(text))
+                held = known[number] = test(text)
             return held
 
         def meets(groups: _Groups) -> bool:
@@ -151,14 +127,16 @@ def _own_groups(needs: Needs) -> Iterable[Iterable[Word]]:
 
 
 def _test(word: Word) -> _Test:
+    """What looks for a word; it can be handed to processes that are spawned, as a function in a
+    function cannot."""
     if isinstance(word, str):
         is_part = _IS_PART_OF_NAME.fullmatch(word)
-        return _IsInNames(word.encode()) if is_part else _IsInBytes(word.encode())
+        return partial(_is_in_names if is_part else _is_in_bytes, word.encode())
     if is_pattern(word):
         pattern = late_pattern(word.pattern.encode(), word.flags & ~re.UNICODE)
-        return _IsFoundInNames(pattern) if is_name_pattern(word) else _IsFoundInBytes(pattern)
+        return partial(_is_found_in_names if is_name_pattern(word) else _is_found_in_bytes, pattern)
     assert callable(word)
-    return _IsTrueOfCharacters(word)
+    return partial(_is_true_of, word)
 
 
 def _cost(group: Iterable[Word]) -> int:

@@ -48,7 +48,7 @@ class Source:
     def lines(self) -> list[str]:
         """The text's lines as Python's tokenizer counts them, without their ends."""
         if not self._lines:
-            self._lines = self.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+            self._lines = with_newlines(self.text).split("\n")
         return self._lines
 
     def place(self, node: ast.AST) -> tuple[int | None, Location]:
@@ -86,3 +86,8 @@ class Source:
             if cell.first_line <= line < cell.first_line + cell.lines:
                 return cell.number, cell.first_line - 1
         return None, 0
+
+
+def with_newlines(text: str) -> str:
+    """A text with the line ends of Unix, as patterns expect them; its lines stay where they are."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from memlint.late_dataclass import dataclass
 from memlint.late_pattern import late_pattern
-from memlint.source.model import Source
-from memlint.source.read import SourceError, decode_source, with_newlines
+from memlint.source.model import Source, with_newlines
+from memlint.source.read import SourceError, decode_source
 
 _FROM = late_pattern(
     r"^[ \t]*from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|(?:[^\n\\#]|\\\r?\n)+)", re.MULTILINE

@@ -77,11 +77,6 @@ def decode(data: bytes) -> str:
     return _decode_declared(data, declared)
 
 
-def with_newlines(text: str) -> str:
-    """A text with the line ends of Unix, as patterns expect them; its lines stay where they are."""
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-
-
 def _decode_utf8(data: bytes, declared: str | None) -> str:
     try:
         return data.decode("utf-8")
