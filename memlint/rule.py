@@ -76,13 +76,11 @@ class Needs:
     place to be reported: others do not count as holding one.  With ``nearest``, these functions
     are read, and of those that call them only plain functions, and methods where what they call
     is no method: for rules to which it matters little how a function is called.  ``callers``
-    tells then of such a function whether it depends on how it is called after all.  With
-    ``alone``, the functions that have a place are read and nobody who calls them: for rules that
-    rest on what a function does itself.
+    tells then of such a function whether it depends on how it is called after all.
     """
 
     __slots__ = (
-        "across", "alone", "also", "callers", "classes", "classwide", "groups", "nearest", "places",
+        "across", "also", "callers", "classes", "classwide", "groups", "nearest", "places",
         "units", "values", "whole",
     )  # fmt: skip
 
@@ -97,7 +95,6 @@ class Needs:
         classes: Sequence[Word] = (),
         classwide: bool = False,
         nearest: bool = False,
-        alone: bool = False,
         places: UnitTest | None = None,
         callers: UnitTest | None = None,
     ) -> None:
@@ -110,7 +107,6 @@ class Needs:
         self.classes = frozenset(classes)
         self.classwide = classwide
         self.nearest = nearest
-        self.alone = alone
         self.places = places
         self.callers = callers
 

@@ -118,7 +118,7 @@ class Index:
                 if not holders:
                     return set()
             touching += holders
-            if sieve.nearest or sieve.alone:
+            if sieve.nearest:
                 every += holders if number == 0 else []
             elif any(unit.owner == unit.name == "" for unit in holders):
                 continue  # what the module does is done for all its functions
@@ -132,9 +132,7 @@ class Index:
             # What other methods of the class meet is met for all, but who leads to none of it
             # adds nothing.
             candidates &= graph.reaching(touching, classwide=False, by_init=False)
-        if sieve.alone:
-            candidates &= {id(u.node) for u in every}
-        elif sieve.nearest:
+        if sieve.nearest:
             demanding = {id(u.node) for u in every if self._is_demanding(u, sieve, graph)}
             candidates &= graph.nearest(every, demanding)
         against = self._aliases(outside, sieve.also)
@@ -197,7 +195,7 @@ class _Sieve:
 
     def __init__(self, needs: Needs, text: str) -> None:
         self.text = text
-        self.classwide, self.nearest, self.alone = needs.classwide, needs.nearest, needs.alone
+        self.classwide, self.nearest = needs.classwide, needs.nearest
         self.across = frozenset(needs.across)
         self.places, self.callers = needs.places, needs.callers
         self.groups: list[tuple[tuple[Word, ...], bool]] = []
